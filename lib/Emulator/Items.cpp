@@ -160,6 +160,13 @@ void Loop::emitTotal() {
 /// One ticket, of `count`; the launch before may draw from the same.
 static int64_t draw(Agent &a, SlotId tickets, int64_t count) {
   const Cluster &cluster = *a.block.cluster;
+  // Each has its block or cluster.
+  if (cluster.launch->grid / a.program.cluster >= count)
+    return 0;
+  if (a.memref(tickets).data == &noTickets) {
+    a.fail("draws an item, but its launch says that it has a block for each");
+    return 0;
+  }
   if (cluster.launch->finishedBefore < cluster.launch->number &&
       !a.clocks[0].seen[cluster.dependencies])
     a.fail("draws an item before dependencies.wait, from tickets that an "

@@ -21,6 +21,9 @@ namespace tg = mlir::tile_gpu;
 using mlir::LogicalResult;
 using mlir::Value;
 
+/// What a launch has for counters that has a block for each item.
+extern char noTickets;
+
 // Control.cpp
 LogicalResult emulate(mlir::scf::ForOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::scf::WhileOp op, ProgramBuilder &b);

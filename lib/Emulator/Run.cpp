@@ -9,6 +9,7 @@
 // AttnGpu. Launches are gathered and executed when the plan has ended.
 //===----------------------------------------------------------------------===//
 
+#include "Models.h"
 #include "Search.h"
 #include "Timeline.h"
 #include "attn/Analysis/TargetAttr.h"
@@ -307,6 +308,8 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
   return ATTN_RUNTIME_OK;
 }
 
+char attn::emulator::noTickets = 0;
+
 static int32_t fillZero(const AttnRuntime *runtime, void *memory,
                         int64_t bytes) {
   Run &run = Run::of(runtime);
@@ -324,8 +327,12 @@ static int32_t fillZero(const AttnRuntime *runtime, void *memory,
   return ATTN_RUNTIME_OK;
 }
 
-static void *ticketsOf(const AttnRuntime *runtime, int64_t count) {
+static void *ticketsOf(const AttnRuntime *runtime, int64_t count,
+                       const char *name, int64_t grid) {
   Run &run = Run::of(runtime);
+  const KernelProgram *kernel = run.program.find(name);
+  if (kernel && grid <= run.machine.residentBlocksOf(*kernel))
+    return &noTickets;
   // Those of one stream.
   run.counterMemory.resize(size_t(std::max<int64_t>(count, 16)) * 4);
   return run.counterMemory.data();

@@ -42,14 +42,16 @@ static Result<Driver> openDriver() {
                    path + " has no " SYMBOL};
   ATTN_CUDA_FUNCTIONS(ATTN_CUDA_LOAD)
 #undef ATTN_CUDA_LOAD
-  driver.cuTensorMapEncodeTiled =
-      reinterpret_cast<decltype(driver.cuTensorMapEncodeTiled)>(
-          dlsym(library, "cuTensorMapEncodeTiled"));
-  driver.cuStreamGetId = reinterpret_cast<decltype(driver.cuStreamGetId)>(
-      dlsym(library, "cuStreamGetId"));
-  driver.cuFuncGetParamInfo =
-      reinterpret_cast<decltype(driver.cuFuncGetParamInfo)>(
-          dlsym(library, "cuFuncGetParamInfo"));
+  auto find = [&](auto &function, const char *symbol) {
+    function = reinterpret_cast<std::decay_t<decltype(function)>>(
+        dlsym(library, symbol));
+  };
+  find(driver.cuTensorMapEncodeTiled, "cuTensorMapEncodeTiled");
+  find(driver.cuStreamGetId, "cuStreamGetId");
+  find(driver.cuFuncGetParamInfo, "cuFuncGetParamInfo");
+  find(driver.cuStreamGetCaptureInfo, "cuStreamGetCaptureInfo_v2");
+  find(driver.cuUserObjectCreate, "cuUserObjectCreate");
+  find(driver.cuGraphRetainUserObject, "cuGraphRetainUserObject");
   if (CUresult result = driver.cuInit(0))
     return driver.failure("use NVIDIA GPUs", result);
   if (CUresult result = driver.cuDriverGetVersion(&driver.version))

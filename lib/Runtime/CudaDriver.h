@@ -39,6 +39,9 @@ using CUfunction = struct CUfunc_st *;
 using CUstream = struct CUstream_st *;
 using CUevent = struct CUevent_st *;
 using CUmemoryPool = struct CUmemPoolHandle_st *;
+using CUgraph = struct CUgraph_st *;
+using CUgraphNode = struct CUgraphNode_st *;
+using CUuserObject = struct CUuserObject_st *;
 
 /// CUdevice_attribute.
 enum {
@@ -79,6 +82,12 @@ enum {
 };
 /// CUstreamCaptureMode.
 enum { CU_STREAM_CAPTURE_MODE_RELAXED = 2 };
+/// CUstreamCaptureStatus, CUuserObject_flags, CUuserObjectRetain_flags.
+enum {
+  CU_STREAM_CAPTURE_STATUS_ACTIVE = 1,
+  CU_USER_OBJECT_NO_DESTRUCTOR_SYNC = 1,
+  CU_GRAPH_USER_OBJECT_MOVE = 1
+};
 /// CUtensorMapDataType, -Interleave, -Swizzle, -L2promotion, -FloatOOBfill.
 enum {
   CU_TENSOR_MAP_DATA_TYPE_UINT8 = 0,
@@ -228,6 +237,14 @@ struct Driver {
   CUresult (*cuStreamGetId)(CUstream, unsigned long long *);
   /// Offset and bytes of a parameter. Null before CUDA 12.4.
   CUresult (*cuFuncGetParamInfo)(CUfunction, size_t, size_t *, size_t *);
+  /// Which graph a stream is captured into, and what that graph keeps. Null
+  /// before CUDA 11.3.
+  CUresult (*cuStreamGetCaptureInfo)(CUstream, int *, unsigned long long *,
+                                     CUgraph *, const CUgraphNode **, size_t *);
+  CUresult (*cuUserObjectCreate)(CUuserObject *, void *, void (*)(void *),
+                                 unsigned, unsigned);
+  CUresult (*cuGraphRetainUserObject)(CUgraph, CUuserObject, unsigned,
+                                      unsigned);
   /// As in 13000 for CUDA 13.0.
   int version;
   /// Of the machine; 0 where the driver did not say.

@@ -9,9 +9,11 @@
 // in stream order, so that a run may be captured into a graph.
 //===----------------------------------------------------------------------===//
 
+#include "CudaGraphMemory.h"
 #include "CudaRecording.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <map>
 #include <mutex>
 
@@ -34,8 +36,13 @@ struct Run {
   std::string error;
   /// Whether this run has launched anything.
   bool hasLaunched = false;
-  /// Counters of this run alone.
-  std::vector<CUdeviceptr> counters;
+  /// Workspace of this run, of which `used` bytes are taken.
+  struct Chunk {
+    CUdeviceptr memory;
+    size_t bytes, used;
+    bool isOfGraph;
+  };
+  std::vector<Chunk> chunks;
   /// Where launches are noted, or null.
   LaunchRecord::Implementation *record;
 
@@ -70,27 +77,59 @@ static int32_t refuseHostKernel(const AttnRuntime *runtime, AttnKernelBody,
               "of the CPU"});
 }
 
-static void *allocate(const AttnRuntime *runtime, int64_t bytes) {
-  Run &run = Run::of(runtime);
-  run.goBeyondRecord();
-  CUdeviceptr memory = 0;
-  // Something to point at even where nothing is needed.
-  size_t size = size_t(std::max<int64_t>(bytes, 1));
+/// A chunk of workspace: of the graph that is being captured, or in the order
+/// of the stream.
+static Result<Run::Chunk> makeChunk(Run &run, size_t bytes) {
+  constexpr size_t leastChunk = size_t(2) << 20;
+  std::vector<CUdeviceptr> taken;
+  for (const Run::Chunk &chunk : run.chunks)
+    taken.push_back(chunk.memory);
+  GraphMemory kept =
+      getGraphMemory(*run.driver, run.context, run.stream, bytes, taken);
+  if (kept.bytes)
+    return Run::Chunk{kept.memory, kept.bytes, 0, /*isOfGraph=*/true};
+  Run::Chunk chunk = {0, std::max(bytes, leastChunk), 0, /*isOfGraph=*/false};
   if (CUresult result = run.driver->cuMemAllocFromPoolAsync(
-          &memory, size, run.memory.pool, run.stream)) {
-    run.fail(run.driver->failure(
-        "allocate " + std::to_string(size) + " bytes of workspace", result));
-    return nullptr;
-  }
-  return reinterpret_cast<void *>(memory);
+          &chunk.memory, chunk.bytes, run.memory.pool, run.stream))
+    return run.driver->failure("allocate " + std::to_string(chunk.bytes) +
+                                   " bytes of workspace",
+                               result);
+  return chunk;
 }
 
-static void release(const AttnRuntime *runtime, void *pointer) {
+/// All workspaces of a run are cut from as little memory as may be.
+static void *allocate(const AttnRuntime *runtime, int64_t bytes) {
+  constexpr size_t alignment = 256;
   Run &run = Run::of(runtime);
-  if (pointer)
-    run.check("release workspace",
-              run.driver->cuMemFreeAsync(reinterpret_cast<CUdeviceptr>(pointer),
-                                         run.stream));
+  run.goBeyondRecord();
+  // Something to point at even where nothing is needed.
+  size_t size = size_t(std::max<int64_t>(bytes, 1));
+  size = (size + alignment - 1) / alignment * alignment;
+  auto hasRoom = [&](const Run::Chunk &chunk) {
+    return chunk.bytes - chunk.used >= size;
+  };
+  auto chunk = std::find_if(run.chunks.begin(), run.chunks.end(), hasRoom);
+  if (chunk == run.chunks.end()) {
+    auto made = makeChunk(run, size);
+    if (!made) {
+      run.fail(made.takeFailure());
+      return nullptr;
+    }
+    chunk = run.chunks.insert(run.chunks.end(), *made);
+  }
+  void *memory = reinterpret_cast<void *>(chunk->memory + chunk->used);
+  chunk->used += size;
+  return memory;
+}
+
+/// Workspace is released when the run ends.
+static void release(const AttnRuntime *, void *) {}
+
+static void releaseAll(Run &run) {
+  for (const Run::Chunk &chunk : run.chunks)
+    if (!chunk.isOfGraph)
+      run.check("release workspace",
+                run.driver->cuMemFreeAsync(chunk.memory, run.stream));
 }
 
 static int32_t encode(const AttnRuntime *runtime, void *map, const char *name,
@@ -125,9 +164,12 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
   config.sharedMemBytes = unsigned(kernel->info->sharedBytes);
   config.hStream = run.stream;
   config.attrs = &programmatic;
-  // It waits for the launch before it alone, which must be one of this run: a
-  // launch of no blocks is none.
-  config.numAttrs = flags & ATTN_LAUNCH_PROGRAMMATIC && run.hasLaunched ? 1 : 0;
+  // It waits for the launch before it alone: one of this run, for a launch of
+  // no blocks is none, or whatever the stream ran before, where that is asked
+  // for.
+  static const bool overlapsRuns = std::getenv("ATTN_OVERLAP_RUNS");
+  bool mayOverlap = run.hasLaunched || overlapsRuns;
+  config.numAttrs = flags & ATTN_LAUNCH_PROGRAMMATIC && mayOverlap ? 1 : 0;
   CUresult result = run.driver->cuLaunchKernelEx(&config, kernel->function,
                                                  params, /*extra=*/nullptr);
   if (!result) {
@@ -152,12 +194,9 @@ static int32_t fillZero(const AttnRuntime *runtime, void *memory,
                                           0, size_t(bytes), run.stream));
 }
 
-/// Bytes of counters that a stream has for all its launches.
-static constexpr size_t streamCounterBytes = 64;
-
 /// The counters of a stream, made in its order by the first run that asks; 0
 /// where it is not known which stream it is, or what is launched now runs some
-/// other time: graphs may run beside each other and beside the stream.
+/// other time: graphs run beside each other and beside the stream.
 static CUdeviceptr streamCounters(Run &run, unsigned long long &id) {
   if (!findStreamId(*run.driver, run.stream, id))
     return 0;
@@ -168,36 +207,48 @@ static CUdeviceptr streamCounters(Run &run, unsigned long long &id) {
   if (counters)
     return counters;
   CUdeviceptr memory = 0;
-  if (run.driver->cuMemAllocFromPoolAsync(&memory, streamCounterBytes,
+  if (run.driver->cuMemAllocFromPoolAsync(&memory, counterBytes,
                                           run.memory.pool, run.stream))
     return 0;
-  if (run.driver->cuMemsetD8Async(memory, 0, streamCounterBytes, run.stream)) {
+  if (run.driver->cuMemsetD8Async(memory, 0, counterBytes, run.stream)) {
     run.driver->cuMemFreeAsync(memory, run.stream);
     return 0;
   }
   return counters = memory;
 }
 
-static void *counters(const AttnRuntime *runtime, int64_t count) {
+static void *counters(const AttnRuntime *runtime, int64_t count,
+                      const char *name, int64_t grid) {
   Run &run = Run::of(runtime);
+  const LoadedKernel *kernel = run.module->find(name);
+  // Nobody draws; an address that none has would say if one did. Clearing
+  // counters in a graph takes as long as a short kernel.
+  constexpr uintptr_t nowhere = 64;
+  if (kernel && grid <= kernel->maxBlocks)
+    return reinterpret_cast<void *>(nowhere);
   size_t bytes = size_t(std::max<int64_t>(count, 1)) * 4;
-  unsigned long long id;
-  if (bytes <= streamCounterBytes)
-    if (CUdeviceptr shared = streamCounters(run, id)) {
-      if (run.record) {
-        run.record->hasCounters = true;
-        run.record->streamId = id;
-      }
-      return reinterpret_cast<void *>(shared);
+  if (bytes <= counterBytes) {
+    unsigned long long id;
+    CUdeviceptr shared = streamCounters(run, id);
+    if (shared && run.record) {
+      run.record->hasCounters = true;
+      run.record->streamId = id;
     } else if (run.record) {
       // The stream is captured, say.
       run.record->isForNow = true;
     }
+    if (!shared) {
+      run.goBeyondRecord();
+      shared = getGraphCounters(*run.driver, run.context, run.stream,
+                                run.memory.counters)
+                   .memory;
+    }
+    if (shared)
+      return reinterpret_cast<void *>(shared);
+  }
   void *memory = allocate(runtime, int64_t(bytes));
-  if (!memory)
-    return nullptr;
-  run.counters.push_back(reinterpret_cast<CUdeviceptr>(memory));
-  return fillZero(runtime, memory, int64_t(bytes)) ? nullptr : memory;
+  return memory && !fillZero(runtime, memory, int64_t(bytes)) ? memory
+                                                              : nullptr;
 }
 
 //===----------------------------------------------------------------------===//
@@ -214,13 +265,12 @@ static Status runBound(const Driver &driver, const BoundProgram &program,
                static_cast<CUstream>(stream),
                /*error=*/"",
                /*hasLaunched=*/false,
-               /*counters=*/{},
+               /*chunks=*/{},
                record};
   static const AttnGpu gpu = {encode, launch, fillZero, counters};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &state, &gpu};
   int32_t status = entry(args, &runtime);
-  for (CUdeviceptr own : state.counters)
-    release(&runtime, reinterpret_cast<void *>(own));
+  releaseAll(state);
   // Releasing has no status of its own.
   if (!state.error.empty())
     return Failure{state.error};

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaModule.h"
+#include "CudaGraphMemory.h"
 
 #include <algorithm>
 #include <cctype>
@@ -60,26 +61,6 @@ static std::string joinLines(std::string log) {
 //===----------------------------------------------------------------------===//
 // Loading
 //===----------------------------------------------------------------------===//
-
-namespace {
-/// Loading may allocate, which a capture in another thread would object to.
-/// What is loaded has no place in the graph anyway.
-class RelaxedCapture {
-public:
-  explicit RelaxedCapture(const Driver &driver) : driver(driver) {
-    isSet = driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
-  }
-  ~RelaxedCapture() {
-    if (isSet)
-      driver.cuThreadExchangeStreamCaptureMode(&mode);
-  }
-
-private:
-  const Driver &driver;
-  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
-  bool isSet;
-};
-} // namespace
 
 /// Loads one image. The log, which may have complaints, goes to `log`.
 static CUresult loadImage(const Driver &driver, const char *image,
@@ -321,16 +302,18 @@ Result<ContextMemory> attn::cuda::getMemory(const Driver &driver, int device,
   if (CUresult result = driver.cuMemPoolCreate(&memory.pool, &properties))
     return driver.failure("make a memory pool on GPU " + std::to_string(device),
                           result);
+  constexpr size_t bytes = zeroBytes + allCounterBytes;
   uint64_t keep = uint64_t(256) << 20;
   if (CUresult result = driver.cuMemPoolSetAttribute(
           memory.pool, CU_MEMPOOL_ATTR_RELEASE_THRESHOLD, &keep))
     return driver.failure("set up a memory pool", result);
-  if (CUresult result = driver.cuMemAlloc(&memory.zeros, zeroBytes))
+  if (CUresult result = driver.cuMemAlloc(&memory.zeros, bytes))
     return driver.failure("allocate memory on GPU " + std::to_string(device),
                           result);
-  if (CUresult result = driver.cuMemsetD8(memory.zeros, 0, zeroBytes))
+  if (CUresult result = driver.cuMemsetD8(memory.zeros, 0, bytes))
     return driver.failure("clear memory on GPU " + std::to_string(device),
                           result);
+  memory.counters = memory.zeros + zeroBytes;
   all.emplace(context, memory);
   return memory;
 }

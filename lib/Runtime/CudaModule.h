@@ -34,10 +34,29 @@ struct LoadedModule {
   const LoadedKernel *find(const char *name) const;
 };
 
-/// What a context has for all programs: workspace and zeros.
+/// For calls that a capture, of this thread or of another, would object to, and
+/// that have no place in a graph: those that load and allocate.
+class RelaxedCapture {
+public:
+  explicit RelaxedCapture(const Driver &driver) : driver(driver) {
+    isSet = driver.cuThreadExchangeStreamCaptureMode(&mode) == CUDA_SUCCESS;
+  }
+  ~RelaxedCapture() {
+    if (isSet)
+      driver.cuThreadExchangeStreamCaptureMode(&mode);
+  }
+
+private:
+  const Driver &driver;
+  int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+  bool isSet;
+};
+
+/// What a context has for all programs: workspace, zeros, and the counters of
+/// graphs.
 struct ContextMemory {
   CUmemoryPool pool = nullptr;
-  CUdeviceptr zeros = 0;
+  CUdeviceptr zeros = 0, counters = 0;
 };
 support::Result<ContextMemory> getMemory(const Driver &driver, int device,
                                          CUcontext context);

@@ -41,9 +41,13 @@ func.func @forward(
   tile_gpu.reset %tickets : memref<1xi32>
   // Counters: a pointer from the runtime, null is an error; not released.
   // CHECK: %[[THREE:.*]] = llvm.mlir.constant(3 : i64)
-  // CHECK: %[[COUNTERS:.*]] = llvm.call %{{.*}}(%[[RT]], %[[THREE]]) : !llvm.ptr, (!llvm.ptr, i64) -> !llvm.ptr
+  // CHECK: %[[COUNTERS:.*]] = llvm.call %{{.*}}(%[[RT]], %[[THREE]], %{{.*}}, %[[ANY:.*]]) : !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr, i64) -> !llvm.ptr
   // CHECK: llvm.icmp "eq" %[[COUNTERS]], %{{.*}}
   %counters = tile_gpu.tickets : memref<3xi32>
+  // Those of one launch: its kernel, and its grid.
+  // CHECK: %[[DRAWS:.*]] = llvm.mlir.addressof @[[KERNEL]]
+  // CHECK: llvm.call %{{.*}}(%[[RT]], %{{.*}}, %[[DRAWS]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr, i64) -> !llvm.ptr
+  %drawn = tile_gpu.tickets : memref<1xi32>
   // Map; pointer, 2 sizes, 2 strides; pointer, size, stride; i32, f32, i64, i8.
   // CHECK: llvm.zext %{{.*}} : i1 to i8
   // CHECK: llvm.store %[[MAP]], %{{.*}} : !llvm.ptr, !llvm.ptr
@@ -52,7 +56,7 @@ func.func @forward(
   // CHECK: %[[FLAGS:.*]] = llvm.mlir.constant(1 : i32)
   // CHECK: llvm.call %{{.*}}(%[[RT]], %{{.*}}, %{{.*}}, %[[FLAGS]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, !llvm.ptr, i64, i32, !llvm.ptr) -> i32
   tile_gpu.launch @forward_kernel grid(%n) args(
-      %map, %lse, %tickets, %c7, %scale, %n, %flag
+      %map, %lse, %drawn, %c7, %scale, %n, %flag
       : !map, memref<?x?xf32>, memref<1xi32>, i32, f32, index, i1) programmatic
   // CHECK: llvm.call %{{.*}}(%[[RT]], %[[MEMORY]]) : !llvm.ptr, (!llvm.ptr, !llvm.ptr) -> ()
   // CHECK: llvm.return

@@ -18,7 +18,8 @@
 //   ATTN_FAKE_CUDA_DEVICES=N      how many devices there are (default 1)
 //
 // Streams 0x1 (legacy), 0x2 (per thread) and null exist always; attnFakeStream
-// makes one, attnFakeCapture starts and ends a capture, for tests.
+// makes one, attnFakeCapture starts and ends a capture and attnFakeDropGraph
+// drops what was captured, for tests.
 //===----------------------------------------------------------------------===//
 
 #include "FakeErrors.h"
@@ -48,8 +49,18 @@ namespace {
 struct Context {
   int device;
 };
+/// What tells user objects that nobody has them.
+struct UserObject {
+  void *pointer;
+  void (*destroy)(void *);
+};
+struct Graph {
+  unsigned long long number;
+  std::vector<UserObject *> kept;
+};
 struct Stream {
   bool capturing = false;
+  Graph *graph = nullptr;
 };
 struct Block {
   size_t size;
@@ -765,11 +776,6 @@ FAKE_EXPORT void *attnFakeStream(void) {
   return stream;
 }
 
-FAKE_EXPORT void attnFakeCapture(void *stream, int begin) {
-  std::lock_guard<std::mutex> lock(state().mutex);
-  static_cast<Stream *>(stream)->capturing = begin != 0;
-}
-
 /// Bytes that were allocated and not given back.
 FAKE_EXPORT size_t attnFakeMemory(void) {
   std::lock_guard<std::mutex> lock(state().mutex);
@@ -778,3 +784,5 @@ FAKE_EXPORT size_t attnFakeMemory(void) {
     bytes += block.size;
   return bytes;
 }
+
+#include "FakeGraphs.h"

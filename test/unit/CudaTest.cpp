@@ -151,7 +151,7 @@ TEST_F(CudaTest, RunsPlans) {
   EXPECT_EQ(takeLog(),
             "load 2 kernels\n"
             "map 2x3x100x64 of 2 bytes, box 64x64, swizzle 128\n"
-            "allocate 4\nclear 4\n"
+            "allocate 2097152\nclear 4\n"
             "launch plain grid 5 block 128 shared 1024: map memory 7\n"
             "launch persistent grid 132 block 384 shared 204800 programmatic: "
             "memory\nfree\n");
@@ -174,21 +174,45 @@ TEST_F(CudaTest, RunsPlans) {
 TEST_F(CudaTest, RunsInsideCaptures) {
   auto makeStream = lookup<void *(*)()>("attnFakeStream");
   auto capture = lookup<void (*)(void *, int)>("attnFakeCapture");
+  auto dropGraph = lookup<void (*)(void *)>("attnFakeDropGraph");
   auto memory = lookup<size_t (*)()>("attnFakeMemory");
   auto buffer = cuda::Buffer::create(2 * 3 * 100 * 64 * 2);
   ASSERT_TRUE(bool(buffer));
   MapCase map = {buffer->data(), {2, 3, 100, 64}, {19200, 6400, 64, 1}};
-  void *stream = makeStream();
+  void *stream = makeStream(), *other = makeStream();
+  // What a context has for all programs is there.
+  ASSERT_TRUE(bool(run(cuda::Program(makeCode()), plan, &map)));
   capture(stream, 1);
   // Even what is loaded only now.
   cuda::Program program(makeCode());
   takeLog();
   size_t before = memory();
   auto ok = run(program, plan, &map, stream);
-  capture(stream, 0);
   EXPECT_TRUE(bool(ok)) << ok.error();
-  EXPECT_EQ(memory(), before);
-  EXPECT_NE(takeLog().find("programmatic captured"), std::string::npos);
+  // Workspace is the graph's: no node says where it begins and ends. Runs of
+  // the same stream use the same.
+  std::string log = takeLog();
+  EXPECT_NE(log.find("programmatic captured"), std::string::npos) << log;
+  EXPECT_EQ(log.find("allocate"), std::string::npos) << log;
+  EXPECT_EQ(log.find("free"), std::string::npos) << log;
+  size_t kept = memory() - before;
+  EXPECT_EQ(kept, size_t(2) << 20);
+  EXPECT_TRUE(bool(run(program, plan, &map, stream)));
+  EXPECT_EQ(memory(), before + kept);
+  capture(stream, 0);
+  // Another graph has its own, until the first is dropped.
+  capture(other, 1);
+  EXPECT_TRUE(bool(run(program, plan, &map, other)));
+  capture(other, 0);
+  EXPECT_EQ(memory(), before + 2 * kept);
+  dropGraph(stream);
+  capture(stream, 1);
+  EXPECT_TRUE(bool(run(program, plan, &map, stream)));
+  capture(stream, 0);
+  EXPECT_EQ(memory(), before + 2 * kept);
+  dropGraph(stream);
+  dropGraph(other);
+  takeLog();
 }
 
 /// A plan whose first launch has no blocks.
@@ -217,50 +241,77 @@ TEST_F(CudaTest, OverlapsLaunchesOfOneRun) {
 }
 
 /// A plan that takes two counters and leaves the addresses of both.
+template <int64_t grid>
 static int32_t countingPlan(void **args, const AttnRuntime *runtime) {
   auto **seen = static_cast<int32_t **>(args[0]);
-  seen[0] = static_cast<int32_t *>(runtime->gpu->counters(runtime, 1));
-  seen[1] = static_cast<int32_t *>(runtime->gpu->counters(runtime, 1));
+  for (int i = 0; i < 2; ++i)
+    seen[i] = static_cast<int32_t *>(
+        runtime->gpu->counters(runtime, 1, "persistent", grid));
   if (!seen[0] || !seen[1])
     return ATTN_RUNTIME_NO_MEMORY;
   void *params[] = {&seen[0]};
-  return runtime->gpu->launch(runtime, "persistent", 100,
+  return runtime->gpu->launch(runtime, "persistent", grid,
                               ATTN_LAUNCH_PROGRAMMATIC, params);
 }
+
+/// Blocks of which 132 run at once, and others that do all.
+static constexpr auto drawingPlan = countingPlan<1000>;
+static constexpr auto wholePlan = countingPlan<132>;
 
 TEST_F(CudaTest, CountersStayWithTheirStream) {
   auto makeStream = lookup<void *(*)()>("attnFakeStream");
   auto capture = lookup<void (*)(void *, int)>("attnFakeCapture");
-  auto memory = lookup<size_t (*)()>("attnFakeMemory");
+  auto dropGraph = lookup<void (*)(void *)>("attnFakeDropGraph");
   cuda::Program program(makeCode());
   void *first = makeStream(), *second = makeStream();
   int32_t *seen[2], *again[2], *other[2];
-  auto ok = run(program, countingPlan, seen, first);
+  auto ok = run(program, drawingPlan, seen, first);
   ASSERT_TRUE(bool(ok)) << ok.error();
   EXPECT_EQ(*seen[0], 0);
   // Launches that follow each other share them: nothing is allocated, cleared
   // or started before the one before has ended.
   takeLog();
-  size_t before = memory();
-  ASSERT_TRUE(bool(run(program, countingPlan, again, first)));
+  ASSERT_TRUE(bool(run(program, drawingPlan, again, first)));
   std::string log = takeLog();
   EXPECT_EQ(again[0], seen[0]);
   EXPECT_EQ(again[1], seen[0]);
   EXPECT_EQ(log.find("allocate"), std::string::npos) << log;
   EXPECT_EQ(log.find("clear"), std::string::npos) << log;
   EXPECT_EQ(log.find("programmatic"), std::string::npos) << log;
-  ASSERT_TRUE(bool(run(program, countingPlan, other, second)));
+  ASSERT_TRUE(bool(run(program, drawingPlan, other, second)));
   EXPECT_NE(other[0], seen[0]);
-  // A graph has its own, which it clears and frees.
-  before = memory();
+  takeLog();
+  // A graph has its own, which are zero without being cleared.
   capture(first, 1);
-  ok = run(program, countingPlan, again, first);
+  ok = run(program, drawingPlan, again, first);
   capture(first, 0);
   ASSERT_TRUE(bool(ok)) << ok.error();
   EXPECT_NE(again[0], seen[0]);
-  EXPECT_NE(again[1], again[0]);
-  EXPECT_NE(takeLog().find("clear 4"), std::string::npos);
-  EXPECT_EQ(memory(), before);
+  EXPECT_EQ(again[1], again[0]);
+  EXPECT_EQ(*again[0], 0);
+  log = takeLog();
+  EXPECT_EQ(log.find("clear"), std::string::npos) << log;
+  dropGraph(first);
+}
+
+TEST_F(CudaTest, NobodyDrawsWhereAllBlocksRun) {
+  auto makeStream = lookup<void *(*)()>("attnFakeStream");
+  auto capture = lookup<void (*)(void *, int)>("attnFakeCapture");
+  cuda::Program program(makeCode());
+  void *stream = makeStream();
+  int32_t *seen[2];
+  for (int captured = 0; captured < 2; ++captured) {
+    capture(stream, captured);
+    takeLog();
+    auto ok = run(program, wholePlan, seen, stream);
+    ASSERT_TRUE(bool(ok)) << ok.error();
+    // One launch: in a graph, one node.
+    std::string log = takeLog();
+    EXPECT_EQ(log.find("allocate"), std::string::npos) << log;
+    EXPECT_EQ(log.find("clear"), std::string::npos) << log;
+    EXPECT_NE(log.find("launch persistent grid 132"), std::string::npos) << log;
+  }
+  capture(stream, 0);
 }
 
 TEST_F(CudaTest, RecordsRuns) {
@@ -275,7 +326,7 @@ TEST_F(CudaTest, RecordsRuns) {
   int32_t *seen[2];
   void *args[] = {seen}, *stream = makeStream();
   auto record = [&](cuda::LaunchRecord &into) {
-    return bool(cuda::run(program, countingPlan, args, {0, stream}, &into));
+    return bool(cuda::run(program, drawingPlan, args, {0, stream}, &into));
   };
   // In a context that is not the thread's.
   cuda::LaunchRecord elsewhere;
@@ -531,7 +582,8 @@ TEST_F(CudaTest, NamesErrors) {
   auto ok = run(cuda::Program(code), plan, &map);
   EXPECT_TRUE(bool(ok)) << ok.error();
   cuda::Program program(makeCode());
-  EXPECT_EQ(run(program, plan, &map, &map).error(),
-            "cannot allocate 4 bytes of workspace: CUDA_ERROR_INVALID_HANDLE, "
-            "invalid resource handle");
+  EXPECT_EQ(
+      run(program, plan, &map, &map).error(),
+      "cannot allocate 2097152 bytes of workspace: CUDA_ERROR_INVALID_HANDLE, "
+      "invalid resource handle");
 }

@@ -99,10 +99,13 @@ struct AttnGpu {
   int32_t (*launch)(const AttnRuntime *runtime, const char *kernel,
                     int64_t grid, int32_t flags, void **params);
   int32_t (*fill_zero)(const AttnRuntime *runtime, void *memory, int64_t bytes);
-  /* `count` counters of 32 bits, or null. Each is zero when a launch that is
-     given it starts, and must be zero again when that launch ends; launches of
-     one stream are given the same ones. They are not released. */
-  void *(*counters)(const AttnRuntime *runtime, int64_t count);
+  /* `count` counters of 32 bits for the launch of `kernel` on `grid` blocks, or
+     null. Each is zero when that launch starts, and must be zero again when it
+     ends; launches of one stream are given the same ones. They are not
+     released. Where all of the grid's blocks run at once, what is given may not
+     be accessed: nobody has another block's work to take. */
+  void *(*counters)(const AttnRuntime *runtime, int64_t count,
+                    const char *kernel, int64_t grid);
 };
 
 typedef int32_t (*AttnEntry)(void **args, const AttnRuntime *runtime);

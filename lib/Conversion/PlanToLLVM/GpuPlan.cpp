@@ -177,6 +177,25 @@ struct ResetLowering : GpuPattern<tile_gpu::ResetOp> {
 struct TicketsLowering : GpuPattern<tile_gpu::TicketsOp> {
   using GpuPattern::GpuPattern;
 
+  /// The launch that draws: its grid where that is known here, else null.
+  struct Drawing {
+    StringRef kernel;
+    Value grid;
+  };
+  Drawing findLaunch(tile_gpu::TicketsOp op,
+                     ConversionPatternRewriter &rewriter) const {
+    tile_gpu::LaunchOp launch;
+    if (op->hasOneUse())
+      launch = dyn_cast<tile_gpu::LaunchOp>(*op->getUsers().begin());
+    if (!launch)
+      return {};
+    Operation *def = launch.getGrid().getDefiningOp();
+    bool isKnown =
+        !def || (def->getBlock() == op->getBlock() && def->isBeforeInBlock(op));
+    return {launch.getKernel(),
+            isKnown ? rewriter.getRemappedValue(launch.getGrid()) : Value()};
+  }
+
   LogicalResult
   matchAndRewrite(tile_gpu::TicketsOp op, OpAdaptor,
                   ConversionPatternRewriter &rewriter) const override {
@@ -186,9 +205,14 @@ struct TicketsLowering : GpuPattern<tile_gpu::TicketsOp> {
     Location loc = op.getLoc();
     PlanBuilder b(rewriter, loc);
     MemRefType type = op.getCounters().getType();
-    Value memory = b.callGpu(frame->runtime, Counters,
-                             b.constant(b.i64, type.getNumElements()), b.ptr)
-                       .getResult();
+    Drawing launch = findLaunch(op, rewriter);
+    constexpr int64_t any = std::numeric_limits<int64_t>::max();
+    Value grid = launch.grid ? launch.grid : b.constant(b.i64, any);
+    Value text = makeText(b, rewriter, op, launch.kernel);
+    Value memory =
+        b.callGpu(frame->runtime, Counters,
+                  {b.constant(b.i64, type.getNumElements()), text, grid}, b.ptr)
+            .getResult();
     Value isNull =
         LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, memory,
                              LLVM::ZeroOp::create(rewriter, loc, b.ptr));

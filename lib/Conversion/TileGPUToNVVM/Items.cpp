@@ -75,15 +75,18 @@ LogicalResult KernelLowering::lowerItem(SchedulerOp op, Value item,
   return success();
 }
 
-/// Draws the next of `count` tickets.
+/// Draws the next of `count` tickets; 0 where each has its block or cluster,
+/// and none of these draws.
 Value KernelLowering::drawTicket(SchedulerOp scheduler, Value count) {
+  Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
+  Value draws = e.and_(lane0, e.lt(e.udiv(blocks, cluster), count));
   // Every item is followed by one draw: as many as there are items, and the
   // counter, which the last one finds at count - 1, is zero again.
   Value drawn =
       e.assembly("{\nmov.b32 $0, 0;\n"
                  "@$2 atom.relaxed.gpu.global.inc.u32 $0, [$1], $3;\n}",
                  "=r,l,b,r,~{memory}",
-                 {of(scheduler.getTickets()).front(), lane0, e.add(count, -1)},
+                 {of(scheduler.getTickets()).front(), draws, e.add(count, -1)},
                  e.i32)
           .front();
   return e.shuffleIndex(drawn, 0);

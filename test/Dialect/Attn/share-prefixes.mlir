@@ -29,9 +29,9 @@
 // GPU:           attn.partial @softmax {{.*}} parts(%{{.*}} : index) {granule = 128
 
 // Three kernels for each level, and one that gathers rows; then the groups, the own
-// keys, and the states, with heads packed or not.
+// keys, and the states.
 // PLAN-LABEL:  func.func @decode(
-// PLAN-COUNT-11:  tile.launch
+// PLAN-COUNT-10:  tile.launch
 // PLAN:          return
 func.func @decode(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x16x64xf16>,
                   %v: tensor<?x?x16x32xf16>, %t: tensor<?x?xi32>,

@@ -2,11 +2,13 @@
 // RUN: attn-opt %s --split-input-file %tidy --tile-gpu-overlap-launches %tidy %verify_kernels -o /dev/null
 
 module attributes {attn.target = "sm_90a"} {
-// The first lets the second start, which waits in every role.
+// The first waits for what the stream ran before, and lets the second start,
+// which waits in every role and lets the next run start.
 // CHECK-LABEL: kernel private @first
 // CHECK: tile_gpu.role
 // CHECK-NEXT: ^bb0
 // CHECK-NEXT: tile_gpu.dependents.launch
+// CHECK-NEXT: tile_gpu.dependencies.wait
 tile_gpu.kernel private @first(%m: memref<?xi32>) {
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
@@ -17,11 +19,12 @@ tile_gpu.kernel private @first(%m: memref<?xi32>) {
 // CHECK-LABEL: kernel private @second
 // CHECK: tile_gpu.role "load"
 // CHECK-NEXT: ^bb0
+// CHECK-NEXT: tile_gpu.dependents.launch
 // CHECK-NEXT: tile_gpu.dependencies.wait
 // CHECK: tile_gpu.role "compute"
 // CHECK-NEXT: ^bb0
+// CHECK-NEXT: tile_gpu.dependents.launch
 // CHECK-NEXT: tile_gpu.dependencies.wait
-// CHECK-NOT: tile_gpu.dependents
 tile_gpu.kernel private @second(%m: memref<?xi32>, %t: memref<1xi32>) {
   tile_gpu.role "load" warps(1) registers(24) {
   ^bb0(%warp: i32):
@@ -39,7 +42,7 @@ tile_gpu.kernel private @second(%m: memref<?xi32>, %t: memref<1xi32>) {
 // CHECK: %[[T:.*]] = tile.workspace() : memref<1xi32>
 // CHECK-NEXT: tile_gpu.reset %[[T]]
 // CHECK-NEXT: arith.divui
-// CHECK-NEXT: tile_gpu.launch @first grid(%{{.*}}) args(%{{.*}} : memref<?xi32>)
+// CHECK-NEXT: tile_gpu.launch @first grid(%{{.*}}) args(%{{.*}} : memref<?xi32>) programmatic
 // CHECK-NEXT: tile_gpu.launch @second {{.*}} programmatic
 func.func @plan(%n: index) attributes {tile.plan} {
   %m = tile.workspace(%n) : memref<?xi32>
@@ -84,6 +87,8 @@ func.func @reset(%n: index) attributes {tile.plan} {
   return
 }
 // CHECK-LABEL: func.func @reads
+// CHECK: tile_gpu.launch @first {{.*}} programmatic
+// CHECK-NEXT: tile_gpu.launch @early
 // CHECK-NOT: programmatic
 func.func @reads(%n: index) attributes {tile.plan} {
   %m = tile.workspace() : memref<1xi32>

@@ -47,10 +47,9 @@ std::string mlir::attn::whyNotPacked(ReductionOpInterface op) {
   return "";
 }
 
-PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc,
-                                  ValueRange queries, Value key,
-                                  ValueRange outputs, int64_t leading,
-                                  int64_t blockQ) {
+PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc, HeadCounts counts,
+                                  ValueRange queries, ValueRange outputs,
+                                  int64_t leading, int64_t blockQ) {
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
@@ -66,9 +65,7 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc,
   };
   using Predicate = arith::CmpIPredicate;
   Value one = index(1);
-  Value heads = memref::DimOp::create(b, loc, queries.front(), 1);
-  Value rows = memref::DimOp::create(b, loc, queries.front(), 2);
-  Value keyHeads = memref::DimOp::create(b, loc, key, 1);
+  auto [heads, rows, keyHeads] = counts;
   Value group = arith::DivUIOp::create(
       b, loc, heads, arith::MaxSIOp::create(b, loc, keyHeads, one));
   Value isOne = compare(Predicate::eq, rows, one);

@@ -50,6 +50,8 @@ private:
                     Value heads, ArrayRef<Value> extra,
                     ValueRange packedQueries);
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
+  void packStates(CombineOp combine, MutableArrayRef<Value> sizes,
+                  MutableArrayRef<Value> outputs);
   void convertAppend(AppendOp op);
   void convertShare(ShareOp op);
   LogicalResult convertScan(ScanOp op);

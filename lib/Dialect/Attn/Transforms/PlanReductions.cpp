@@ -196,16 +196,15 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     auto queries = llvm::map_to_vector(op.getQueryOperands(), [&](Value q) {
       return turnedQueries ? turnedQueries : mapping.lookup(q);
     });
-    views = packHeads(b, loc, queries,
-                      mapping.lookup(op.getKeyOperands().front()), outputs,
+    Value keyHeads = dim(mapping.lookup(op.getKeyOperands().front()),
+                         op.getKeySource().headDim());
+    views = packHeads(b, loc, {heads, rows, keyHeads}, queries, outputs,
                       isa<PartialOp>(op.getOperation()), schedule.getBlockQ());
     // One of two kernels has blocks.
     Value none = index(0, loc);
     Value tiles = arith::CeilDivUIOp::create(b, loc, views.rows, blockQ);
     tiles = arith::SelectOp::create(b, loc, views.fits, tiles, none);
     numTiles = arith::SelectOp::create(b, loc, views.fits, none, numTiles);
-    Value keyHeads = dim(mapping.lookup(op.getKeyOperands().front()),
-                         op.getKeySource().headDim());
     if (failed(convertRows(op, monoid, batches, keyHeads, tiles, views.outputs,
                            marks ? Marks::written : Marks::none,
                            views.queries)))

@@ -320,53 +320,78 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
 
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, /*storeAll=*/false, outputs);
-  auto launchRows = [&](ArrayRef<Value> sizes, ArrayRef<Value> outputs,
-                        Value where) -> LogicalResult {
-    Value numTiles = arith::CeilDivUIOp::create(
-        b, loc, sizes.back(), index(StatesKernel::blockRows(target), loc));
-    Kernel kernel = startKernel(op, operands, outputs, numTiles, {});
-    StatesKernel builder(op, combine, monoid, target, kernel.func);
-    for (auto [i, operand] : llvm::enumerate(kernel.operands))
-      builder.bind(operand, kernel.func.getArgument(i));
-    if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
-      return failure();
-    int64_t slices = StatesKernel::countSlices(states, monoid, target);
-    Value grid = arith::MulIOp::create(b, loc, numTiles, index(slices, loc));
-    for (Value size : ArrayRef(sizes).drop_back())
-      grid = arith::MulIOp::create(b, loc, grid, size);
-    if (where)
-      grid = arith::SelectOp::create(b, loc, where, grid, index(0, loc));
-    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
-                           kernel.launchArguments);
-    return success();
-  };
-  ShareOp share;
-  if (combine && combine.getPlaces())
-    share = combine.getPlaces().getDefiningOp<ShareOp>();
-  if (!share || readsRow(op))
-    return launchRows(sizes, outputs, /*where=*/Value());
-  // The rows of groups are those of all query heads of a key head: so are those
-  // of a tile, where results have them behind each other.
-  Value query = mapping.lookup(share.getQuery());
-  Value key = mapping.lookup(share.getKey());
-  constexpr int64_t any = std::numeric_limits<int32_t>::max();
   SmallVector<Value> whole = llvm::map_to_vector(
       states, [&](Value state) { return mapping.lookup(state); });
-  PackedHeads results = packHeads(b, loc, query, key, outputs, 0, any);
-  PackedHeads packedStates = packHeads(b, loc, query, key, whole, 1, any);
-  for (auto [state, view] : llvm::zip_equal(states, packedStates.outputs))
-    mapping.map(state, view);
-  Value keyHeads = memref::DimOp::create(b, loc, key, 1);
-  LogicalResult result = launchRows({sizes[0], keyHeads, packedStates.rows},
-                                    results.outputs, results.fits);
+  if (combine && !packed && !readsRow(op))
+    packStates(combine, sizes, outputs);
+  Value numTiles = arith::CeilDivUIOp::create(
+      b, loc, sizes.back(), index(StatesKernel::blockRows(target), loc));
+  Kernel kernel = startKernel(op, operands, outputs, numTiles, {});
   for (auto [state, memory] : llvm::zip_equal(states, whole))
     mapping.map(state, memory);
-  if (failed(result))
+  StatesKernel builder(op, combine, monoid, target, kernel.func);
+  for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    builder.bind(operand, kernel.func.getArgument(i));
+  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
     return failure();
-  Value apart = arith::XOrIOp::create(
-      b, loc, results.fits,
-      arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
-  return launchRows(sizes, outputs, apart);
+  int64_t slices = StatesKernel::countSlices(states, monoid, target);
+  Value grid = arith::MulIOp::create(b, loc, numTiles, index(slices, loc));
+  for (Value size : ArrayRef(sizes).drop_back())
+    grid = arith::MulIOp::create(b, loc, grid, size);
+  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
+                         kernel.launchArguments);
+  return success();
+}
+
+/// Makes the heads of states and results rows of fewer heads where they lie so
+/// that this can be, and pays: one row of each fills little of a tile.
+void PlanBuilder::packStates(CombineOp combine, MutableArrayRef<Value> sizes,
+                             MutableArrayRef<Value> outputs) {
+  Location loc = combine.getLoc();
+  ValueRange states = combine.getStates();
+  ShareOp share;
+  if (Value places = combine.getPlaces())
+    share = places.getDefiningOp<ShareOp>();
+  if (!share && target.isCpu())
+    return;
+  SmallVector<Value> whole = llvm::map_to_vector(
+      states, [&](Value state) { return mapping.lookup(state); });
+  constexpr int64_t any = std::numeric_limits<int32_t>::max();
+  HeadCounts counts = {sizes[1], sizes[2], index(1, loc)};
+  auto pack = [&](ValueRange memory, int64_t leading) {
+    return packHeads(b, loc, counts, {}, memory, leading, any);
+  };
+  Value pays;
+  if (share) {
+    // The rows of groups are those of all query heads of a key head.
+    counts.keyHeads =
+        memref::DimOp::create(b, loc, mapping.lookup(share.getKey()), 1);
+  } else {
+    // As many blocks as there are at once take no longer than fewer do.
+    int64_t rows = StatesKernel::blockRows(target);
+    MonoidOp monoid = lookupMonoid(combine, combine.getMonoidAttr());
+    int64_t slices = StatesKernel::countSlices(states, monoid, target);
+    Value blocks =
+        arith::CeilDivUIOp::create(b, loc, sizes[2], index(rows, loc));
+    for (Value size : {sizes[0], sizes[1], index(slices, loc)})
+      blocks = arith::MulIOp::create(b, loc, blocks, size);
+    pays =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, blocks,
+                              index(::attn::blocksAtOnce(rows, target), loc));
+  }
+  Value fits =
+      arith::AndIOp::create(b, loc, pack(outputs, 0).fits, pack(whole, 1).fits);
+  if (pays)
+    fits = arith::AndIOp::create(b, loc, fits, pays);
+  // Else each is a head of its own, which the same views say.
+  counts.keyHeads =
+      arith::SelectOp::create(b, loc, fits, counts.keyHeads, counts.heads);
+  PackedHeads results = pack(outputs, 0), packed = pack(whole, 1);
+  for (auto [state, view] : llvm::zip_equal(states, packed.outputs))
+    mapping.map(state, view);
+  llvm::copy(results.outputs, outputs.begin());
+  sizes[1] = counts.keyHeads;
+  sizes[2] = results.rows;
 }
 
 void PlanBuilder::convertAppend(AppendOp op) {

@@ -292,10 +292,15 @@ struct PackedHeads {
   /// Rows of a key head; and whether heads are to be packed in this run, i1.
   Value rows, fits;
 };
+/// How many heads there are, rows of each, and heads of keys that they share.
+struct HeadCounts {
+  Value heads, rows, keyHeads;
+};
 /// Views of the memrefs, whose outputs have `leading` dimensions before those
 /// of the queries, for tiles of `blockQ` rows.
-PackedHeads packHeads(OpBuilder &b, Location loc, ValueRange queries, Value key,
-                      ValueRange outputs, int64_t leading, int64_t blockQ);
+PackedHeads packHeads(OpBuilder &b, Location loc, HeadCounts counts,
+                      ValueRange queries, ValueRange outputs, int64_t leading,
+                      int64_t blockQ);
 
 /// What the lists of a reduction differ by.
 inline bool listsDifferByBatch(ReductionOpInterface op) {

@@ -60,6 +60,15 @@ template <typename Op> static void insertInRoles(KernelOp kernel) {
   }
 }
 
+/// Lets the first launch of a plan start while what the stream ran before it
+/// ends.
+static void overlapRuns(KernelOp first, LaunchOp launch) {
+  if (!first || launch.getProgrammatic() || !startsInRoles(first))
+    return;
+  insertInRoles<WaitDependenciesOp>(first);
+  launch.setProgrammatic(true);
+}
+
 namespace {
 struct OverlapLaunchesPass
     : ::attn::impl::TileGpuOverlapLaunchesPassBase<OverlapLaunchesPass> {
@@ -98,9 +107,13 @@ struct OverlapLaunchesPass
             launch.setProgrammatic(true);
           }
         }
+        if (!before)
+          overlapRuns(kernelOf(launch), launch);
         before = launch;
         between.clear();
       }
+      if (KernelOp last = before ? kernelOf(before) : KernelOp())
+        insertInRoles<LaunchDependentsOp>(last);
     }
   }
 };

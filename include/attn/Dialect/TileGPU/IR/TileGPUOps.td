@@ -347,6 +347,10 @@ def TileGPU_TicketsOp : TileGPU_Op<"tickets"> {
     cleared in between. A kernel that may start before the previous one has
     ended draws only after `tile_gpu.dependencies.wait`.
 
+    A launch whose blocks all run at once draws nothing, for it has a block for
+    each item: `grid` of a launch that these are given to is no less than the
+    number of items. It is given no memory then, and a graph nothing to clear.
+
     Example:
 
     ```mlir

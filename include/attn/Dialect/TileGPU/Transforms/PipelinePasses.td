@@ -492,7 +492,8 @@ def TileGpuOverlapLaunchesPass
     the first launch, and so for all launches before; the roles of the first
     kernel let the second one start. Operations of the plan between the two move
     ahead of both; a plan in which these touch memory of the first kernel stays
-    as it is.
+    as it is. The first launch of a plan waits so for what its stream ran before,
+    and the last lets start what comes behind.
 
     Example:
 
@@ -529,6 +530,7 @@ def TileGpuOverlapLaunchesPass
     #   tile_gpu.role "compute" warps(1) {
     #   ^bb0(%warp: i32):
     #     tile_gpu.dependents.launch
+    #     tile_gpu.dependencies.wait
     #     tile_gpu.yield
     #   }
     #   tile_gpu.return
@@ -536,6 +538,7 @@ def TileGpuOverlapLaunchesPass
     # tile_gpu.kernel private @reduce(%n: memref<1xi32>, %t: memref<1xi32>) {
     #   tile_gpu.role "compute" warps(1) {
     #   ^bb0(%warp: i32):
+    #     tile_gpu.dependents.launch
     #     tile_gpu.dependencies.wait
     #     tile_gpu.yield
     #   }
@@ -545,7 +548,7 @@ def TileGpuOverlapLaunchesPass
       %list = tile.workspace() : memref<1xi32>
       %tickets = tile.workspace() : memref<1xi32>
       tile_gpu.reset %tickets : memref<1xi32>
-      tile_gpu.launch @list grid(%grid) args(%list : memref<1xi32>)
+      tile_gpu.launch @list grid(%grid) args(%list : memref<1xi32>) programmatic
       tile_gpu.launch @reduce grid(%grid) args(%list, %tickets : memref<1xi32>, memref<1xi32>) programmatic
       return
     }
