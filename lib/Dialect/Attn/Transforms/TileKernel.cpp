@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileKernel.h"
+#include "TurnRows.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -232,6 +233,8 @@ SmallVector<Value> ReductionKernel::step(const KeyTile &tile,
       keys.push_back(load(tensor, paddedDepth(tensor), narrowDots,
                           isValue ? tile.live : Value(),
                           fromFirst(keyHead, tile.first), /*isKey=*/true));
+      if (turnsInside(reduction, target))
+        keys.back() = turnInPlace(tile, keys.back());
     }
   for (Value tensor : reduction.getValueOperands()) {
     // Columns of the keys are in the tile that has these already.

@@ -409,6 +409,8 @@ protected:
   /// pair, turned, and the channels behind the pairs.
   SmallVector<Value> turnQueries();
   SmallVector<Value> turnKeys(const KeyTile &tile, LoadPart load);
+  /// A tile of keys, turned where a GPU has copied it.
+  Value turnInPlace(const KeyTile &tile, Value keys);
   SmallVector<Value> turnParts(Region &region, int64_t depth,
                                function_ref<Value(int64_t, int64_t)> load,
                                function_ref<Point(Value)> pointOf,

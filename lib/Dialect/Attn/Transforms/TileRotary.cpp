@@ -11,9 +11,13 @@
 // pairs are in all columns of two tiles that begin a channel apart; every
 // second column is set to 0, so that their products cost twice as much.
 //
+// On a GPU queries have turned before, and keys have, or turn where they were
+// copied to.
+//
 //===----------------------------------------------------------------------===//
 
 #include "TileKernel.h"
+#include "TurnRows.h"
 #include "attn/Analysis/Schedule.h"
 
 using namespace mlir;
@@ -118,6 +122,33 @@ SmallVector<Value> ReductionKernel::turnKeys(const KeyTile &tile,
         return point;
       },
       /*isQuery=*/false);
+}
+
+Value ReductionKernel::turnInPlace(const KeyTile &tile, Value keys) {
+  Value base = toI32(tile.first);
+  auto turn = tile::TurnOp::create(b, loc, keys.getType(), keys,
+                                   reduction.getRotaryAttribute());
+  OpBuilder::InsertionGuard guard(b);
+  Region &region = reduction.getRotateKeysBody();
+  Type element = cast<tile::TileType>(keys.getType()).getElementType();
+  Block *body = b.createBlock(
+      &turn.getBody(), {}, {b.getI32Type(), b.getI32Type(), element, element},
+      {loc, loc, loc, loc});
+  Point point;
+  point.row = add(base, body->getArgument(0));
+  point.key = body->getArgument(1);
+  PointCloner cloner(*this, region, /*firstPosition=*/2, /*hasKey=*/true,
+                     reduction.getCaptureOperands(), point);
+  for (unsigned i : {0, 1})
+    cloner.map(region.getArgument(i),
+               arith::ExtFOp::create(b, loc, b.getF32Type(),
+                                     body->getArgument(2 + i)));
+  SmallVector<Value> both;
+  for (Value yielded : getYielded(region))
+    both.push_back(
+        arith::TruncFOp::create(b, loc, element, cloner.get(yielded)));
+  tile::YieldOp::create(b, loc, both);
+  return turn.getResult();
 }
 
 Value ReductionKernel::dotParts(RowBlock &block) {
