@@ -73,6 +73,9 @@ void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
   pm.addPass(createAttnOnlineFormPass());
   pm.addPass(createAttnFoldScalePass());
   pm.addPass(createAttnFoldLinearBiasPass());
+  // Kernels beside those of the reductions: of packed heads, and of lists.
+  pm.addPass(createAttnPackHeadsPass());
+  pm.addPass(createAttnListKeyTilesPass());
   // After splits: a part of the keys has no whole sums. Last: behind it
   // reductions are no longer a function's own operations.
   AttnFuseGradientsPassOptions fusion;

@@ -221,196 +221,224 @@ void KernelLowering::copyElements(RingLoadOp op) {
   }
 }
 
-LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
-  SmemType tile = op.getTile().getType();
-  auto memref = cast<MemRefType>(op.getSource().getType());
-  const RingLayout *ring =
-      layout.ring(op.getTile().getDefiningOp<RingAcquireOp>().getRing());
-  if (ring->producers != role.warps)
-    return unsupported(op, "a role of the ring's " + Twine(ring->producers) +
-                               " producing warps, but got " +
-                               Twine(role.warps));
-  if (isRowOfElements(op)) {
-    copyElements(op);
-    return success();
-  }
-  int64_t rank = memref.getRank();
-  int64_t elementBytes = elementBytesOf(op);
-  if (rank < 2)
-    return unsupported(op,
-                       "a tensor of rank 2 or more, but got " + Twine(rank));
-  if (tile.getRowBytes() % chunkBytes)
-    return unsupported(op, "rows of a multiple of 16 bytes, but got " +
-                               Twine(tile.getRowBytes()));
-  auto prepared = copySources.find(op);
-  CopySource from =
-      prepared != copySources.end() ? prepared->second : copySource(op);
-  Values source = of(op.getSource()), indices = flat(op.getIndices());
-  Value columns = source[rank], colStride = source[2 * rank];
-  TileForm form(tile);
-  Value base = scalar(op.getTile());
-  int64_t rows = tile.getBoxRows();
-  if (op.getBox())
-    base = e.add(base, e.mul(scalar(op.getBox()), rows * tile.getRowBytes()));
-  Value firstRow = indices[rank - 2];
-  // From the plane to the first row, where the others lie behind it.
-  bool gathers = op.getTable() || op.getStart();
-  Value down = gathers ? e.c64(0) : e.mul(e.sext64(firstRow), from.rowBytes);
-  auto offsetOf = [&](Value row) {
-    return gathers ? rowOffset(op, from, e.add(firstRow, row))
-                   : e.mul(e.sext64(row), from.rowBytes);
-  };
-  // How many columns there are from the first one on, where that is not known
-  // to be a whole row.
+/// One load of a ring by cp.async: each thread of the role copies chunks of 16
+/// bytes. Where rows do not start at such, it goes element by element.
+class KernelLowering::AsyncLoad {
+public:
+  AsyncLoad(KernelLowering &kernel, RingLoadOp op)
+      : k(kernel), e(kernel.e), op(op), tile(op.getTile().getType()),
+        form(tile), rows(tile.getBoxRows()),
+        rowChunks(tile.getRowBytes() / chunkBytes), total(rows * rowChunks),
+        members(kernel.role.warps * TargetInfo::warpThreads),
+        elementBytes(elementBytesOf(op)),
+        gathers(op.getTable() || op.getStart()) {}
+  void lower(bool isOrdered);
+
+private:
+  void locate();
+  Value offsetOf(Value row);
+  Value addressOf(Value row, Value chunk);
+  Value destination(Value row, Value chunk);
+  Value isLive(Value row);
+  void copyChunk(Value to, int64_t offset, Value at, Value row, Value chunk,
+                 Value inside = {});
+  void copyInLoop();
+  Values findGathered();
+  void copyUnrolled();
+  void copyElements(Value first, Block *join, bool isOrdered);
+
+  KernelLowering &k;
+  Emitter &e;
+  RingLoadOp op;
+  SmemType tile;
+  TileForm form;
+  /// Rows of the copy, chunks of a row, of the copy, and threads that copy.
+  int64_t rows, rowChunks, total, members;
+  int64_t elementBytes;
+  /// Rows lie where a table or a start says.
+  bool gathers;
+  CopySource from;
+  Value base, firstRow, colStride;
+  /// From the plane to the first row, where the others lie behind it.
+  Value down;
+  /// How many columns there are from the first one on, where that is not known
+  /// to be a whole row.
   Value colsLeft;
+  /// The thread among those that copy.
+  Value self;
+};
+
+void KernelLowering::AsyncLoad::locate() {
+  int64_t rank = cast<MemRefType>(op.getSource().getType()).getRank();
+  auto prepared = k.copySources.find(op);
+  from = prepared != k.copySources.end() ? prepared->second : k.copySource(op);
+  Values source = k.of(op.getSource()), indices = k.flat(op.getIndices());
+  Value columns = source[rank];
+  colStride = source[2 * rank];
+  base = k.scalar(op.getTile());
+  if (op.getBox())
+    base = e.add(base, e.mul(k.scalar(op.getBox()), rows * tile.getRowBytes()));
+  firstRow = indices[rank - 2];
+  down = gathers ? e.c64(0) : e.mul(e.sext64(firstRow), from.rowBytes);
   auto known = e.constantOf(columns), first = e.constantOf(indices[rank - 1]);
   if (!known || !first || *first + tile.getStoredCols() > *known)
     colsLeft =
         e.sub(LLVM::TruncOp::create(e.b, e.loc, e.i32, columns).getResult(),
               indices[rank - 1]);
-  auto isLive = [&](Value row) {
-    Value position = e.add(firstRow, row), live;
-    if (op.getRows())
-      live = e.lt(position, scalar(op.getRows()));
-    if (op.getFrom()) {
-      Value after =
-          e.icmp(LLVM::ICmpPredicate::sge, position, scalar(op.getFrom()));
-      live = live ? e.and_(live, after) : after;
-    }
-    return live;
-  };
+  self = e.add(e.shl(k.role.warpInRole, 5), k.lane);
+}
 
-  int64_t rowChunks = tile.getRowBytes() / chunkBytes;
-  int64_t total = rows * rowChunks;
-  int64_t members = role.warps * TargetInfo::warpThreads;
-  Value self = e.add(e.shl(role.warpInRole, 5), lane);
-  auto destination = [&](Value row, Value chunk) {
-    return chunkAddress(e, form, base, row, chunk);
-  };
+Value KernelLowering::AsyncLoad::offsetOf(Value row) {
+  return gathers ? k.rowOffset(op, from, e.add(firstRow, row))
+                 : e.mul(e.sext64(row), from.rowBytes);
+}
 
-  Block *fast = e.newBlock(), *join = e.newBlock();
-  Block *slow = e.newBlock(e.i32);
-  e.branch(from.aligned, fast, slow, {}, {self});
+Value KernelLowering::AsyncLoad::addressOf(Value row, Value chunk) {
+  Value plane = k.planeOf(op);
+  return e.add(e.add(plane, down),
+               e.add(offsetOf(row), e.shl(e.sext64(chunk), 4)));
+}
 
-  e.startBlock(fast);
-  bool hints = op.getEvictFirst() && target.hasTensorCopy;
-  // `inside`: whether the tile has the chunk; null where it has.
-  auto copyChunk = [&](Value to, int64_t offset, Value at, Value row,
-                       Value chunk, Value inside) {
-    Value bytes;
-    if (colsLeft) {
-      Value left = e.sub(e.mul(colsLeft, elementBytes), e.shl(chunk, 4));
-      left = LLVM::SMaxOp::create(e.b, e.loc, left, e.c32(0));
-      bytes = LLVM::SMinOp::create(e.b, e.loc, left, e.c32(chunkBytes));
-    }
-    if (Value live = isLive(row))
-      bytes = e.select(live, bytes ? bytes : e.c32(chunkBytes), e.c32(0));
-    std::string constraints = "r,l";
-    Values inputs = {to, at};
-    std::string text = "cp.async.cg.shared.global";
-    text += hints ? ".L2::cache_hint [$0+" : " [$0+";
-    text += std::to_string(offset) + "], [$1], 16";
-    auto operand = [&](Value value, StringRef constraint) {
-      std::string name = "$" + std::to_string(inputs.size());
-      inputs.push_back(value);
-      constraints += "," + constraint.str();
-      return name;
-    };
-    if (bytes)
-      text += ", " + operand(bytes, "r");
-    if (hints)
-      text += ", " + operand(e.c64(evictFirstPolicy), "l");
-    if (inside)
-      text = "@" + operand(inside, "b") + " " + text;
-    e.assembly(text + ";", constraints + ",~{memory}", inputs);
-  };
-  auto addressOf = [&](Value row, Value chunk) {
-    Value plane = planeOf(op);
-    return e.add(e.add(plane, down),
-                 e.add(offsetOf(row), e.shl(e.sext64(chunk), 4)));
-  };
-  // Addresses of many chunks, one after the other, would fill the registers.
-  constexpr int64_t mostUnrolled = 8;
-  if (total > mostUnrolled * members) {
-    Block *head = e.newBlock(e.i32), *body = e.newBlock(), *end = e.newBlock();
-    e.branch(head, {self});
-    e.startBlock(head);
-    Value index = head->getArgument(0);
-    e.branch(e.lt(index, e.c32(total)), body, end);
-    e.startBlock(body);
-    // What a table has of some rows is on its way at once.
-    constexpr int64_t abreast = 4;
-    int64_t inTurn = gathers && total % (abreast * members) == 0 ? abreast : 1;
-    SmallVector<std::array<Value, 3>> chunks;
-    for (int64_t i = 0; i < inTurn; ++i) {
-      Value at = e.add(index, i * members);
-      Value row = e.udiv(at, rowChunks), chunk = e.urem(at, rowChunks);
-      chunks.push_back({row, chunk, addressOf(row, chunk)});
-    }
-    for (auto [row, chunk, at] : chunks)
-      copyChunk(destination(row, chunk), 0, at, row, chunk, Value());
-    e.branch(head, {e.add(index, inTurn * members)});
-    e.startBlock(end);
-  } else {
-    // Threads that keep their column go down by whole patterns of the swizzle.
-    int64_t rowsAtOnce = members / rowChunks;
-    bool isSteady = members % rowChunks == 0;
-    bool repeats = isSteady && (!form.swizzle || rowsAtOnce % 8 == 0);
-    Value step = e.mul(from.rowBytes, rowsAtOnce);
-    Value at = e.add(from.mine, down), to = destination(from.row, from.chunk);
-    // What a table has of all rows is on its way at once. Where threads go down
-    // within boxes, which lie in one page each, one is found for its rows.
-    Values found, offsets;
-    int64_t boxRows = op.getBoxes().value_or(0);
-    bool isBoxed = isSteady && boxRows && boxRows % rowsAtOnce == 0;
-    for (int64_t row = 0; isBoxed && row < rows; row += boxRows)
-      offsets.push_back(rowOffset(op, from, e.add(firstRow, row)));
-    for (int64_t done = 0; gathers && done < total; done += members) {
-      if (isBoxed) {
-        int64_t down = done / rowChunks;
-        found.push_back(e.add(e.add(from.mine, offsets[down / boxRows]),
-                              e.mul(from.rowBytes, down % boxRows)));
-        continue;
-      }
-      Value index = e.add(self, done);
-      Value row = isSteady ? e.add(from.row, done / rowChunks)
-                           : e.udiv(index, rowChunks);
-      found.push_back(
-          addressOf(row, isSteady ? from.chunk : e.urem(index, rowChunks)));
-    }
-    for (int64_t done = 0; done < total; done += members) {
-      Value inside = done + members > total
-                         ? e.lt(e.add(self, done), e.c32(total))
-                         : Value();
-      Value row = e.add(from.row, done / rowChunks), chunk = from.chunk;
-      if (!isSteady) {
-        Value index = e.add(self, done);
-        row = e.udiv(index, rowChunks);
-        chunk = e.urem(index, rowChunks);
-        if (!gathers)
-          at = addressOf(row, chunk);
-      }
-      if (gathers)
-        at = found[done / members];
-      if (repeats)
-        copyChunk(to, done / rowChunks * form.rowBytes, at, row, chunk, inside);
-      else
-        copyChunk(destination(row, chunk), 0, at, row, chunk, inside);
-      at = e.add(at, step);
-    }
+Value KernelLowering::AsyncLoad::destination(Value row, Value chunk) {
+  return chunkAddress(e, form, base, row, chunk);
+}
+
+/// Whether a row exists; null where all do.
+Value KernelLowering::AsyncLoad::isLive(Value row) {
+  Value position = e.add(firstRow, row), live;
+  if (op.getRows())
+    live = e.lt(position, k.scalar(op.getRows()));
+  if (op.getFrom()) {
+    Value after =
+        e.icmp(LLVM::ICmpPredicate::sge, position, k.scalar(op.getFrom()));
+    live = live ? e.and_(live, after) : after;
   }
-  e.branch(join);
+  return live;
+}
 
-  // Any strides: element by element, ordered before the commit by a fence.
-  e.startBlock(slow);
-  Value index = slow->getArgument(0);
+/// `inside`: whether the tile has the chunk; null where it has.
+void KernelLowering::AsyncLoad::copyChunk(Value to, int64_t offset, Value at,
+                                          Value row, Value chunk,
+                                          Value inside) {
+  bool hints = op.getEvictFirst() && k.target.hasTensorCopy;
+  Value bytes;
+  if (colsLeft) {
+    Value left = e.sub(e.mul(colsLeft, elementBytes), e.shl(chunk, 4));
+    left = LLVM::SMaxOp::create(e.b, e.loc, left, e.c32(0));
+    bytes = LLVM::SMinOp::create(e.b, e.loc, left, e.c32(chunkBytes));
+  }
+  if (Value live = isLive(row))
+    bytes = e.select(live, bytes ? bytes : e.c32(chunkBytes), e.c32(0));
+  std::string constraints = "r,l";
+  Values inputs = {to, at};
+  std::string text = "cp.async.cg.shared.global";
+  text += hints ? ".L2::cache_hint [$0+" : " [$0+";
+  text += std::to_string(offset) + "], [$1], 16";
+  auto operand = [&](Value value, StringRef constraint) {
+    std::string name = "$" + std::to_string(inputs.size());
+    inputs.push_back(value);
+    constraints += "," + constraint.str();
+    return name;
+  };
+  if (bytes)
+    text += ", " + operand(bytes, "r");
+  if (hints)
+    text += ", " + operand(e.c64(evictFirstPolicy), "l");
+  if (inside)
+    text = "@" + operand(inside, "b") + " " + text;
+  e.assembly(text + ";", constraints + ",~{memory}", inputs);
+}
+
+/// Addresses of many chunks, one after the other, would fill the registers.
+void KernelLowering::AsyncLoad::copyInLoop() {
+  Block *head = e.newBlock(e.i32), *body = e.newBlock(), *end = e.newBlock();
+  e.branch(head, {self});
+  e.startBlock(head);
+  Value index = head->getArgument(0);
+  e.branch(e.lt(index, e.c32(total)), body, end);
+  e.startBlock(body);
+  // What a table has of some rows is on its way at once.
+  constexpr int64_t abreast = 4;
+  int64_t inTurn = gathers && total % (abreast * members) == 0 ? abreast : 1;
+  SmallVector<std::array<Value, 3>> chunks;
+  for (int64_t i = 0; i < inTurn; ++i) {
+    Value at = e.add(index, i * members);
+    Value row = e.udiv(at, rowChunks), chunk = e.urem(at, rowChunks);
+    chunks.push_back({row, chunk, addressOf(row, chunk)});
+  }
+  for (auto [row, chunk, at] : chunks)
+    copyChunk(destination(row, chunk), 0, at, row, chunk);
+  e.branch(head, {e.add(index, inTurn * members)});
+  e.startBlock(end);
+}
+
+/// What a table has of all rows is on its way at once. Where threads go down
+/// within boxes, which lie in one page each, one is found for its rows.
+Values KernelLowering::AsyncLoad::findGathered() {
+  Values found, offsets;
+  bool isSteady = members % rowChunks == 0;
+  int64_t boxRows = op.getBoxes().value_or(0);
+  bool isBoxed = isSteady && boxRows && boxRows % (members / rowChunks) == 0;
+  for (int64_t row = 0; isBoxed && row < rows; row += boxRows)
+    offsets.push_back(k.rowOffset(op, from, e.add(firstRow, row)));
+  for (int64_t done = 0; gathers && done < total; done += members) {
+    if (isBoxed) {
+      int64_t below = done / rowChunks;
+      found.push_back(e.add(e.add(from.mine, offsets[below / boxRows]),
+                            e.mul(from.rowBytes, below % boxRows)));
+      continue;
+    }
+    Value index = e.add(self, done);
+    Value row =
+        isSteady ? e.add(from.row, done / rowChunks) : e.udiv(index, rowChunks);
+    found.push_back(
+        addressOf(row, isSteady ? from.chunk : e.urem(index, rowChunks)));
+  }
+  return found;
+}
+
+/// Threads that keep their column go down by whole patterns of the swizzle.
+void KernelLowering::AsyncLoad::copyUnrolled() {
+  int64_t rowsAtOnce = members / rowChunks;
+  bool isSteady = members % rowChunks == 0;
+  bool repeats = isSteady && (!form.swizzle || rowsAtOnce % 8 == 0);
+  Value step = e.mul(from.rowBytes, rowsAtOnce);
+  Value at = e.add(from.mine, down), to = destination(from.row, from.chunk);
+  Values found = findGathered();
+  for (int64_t done = 0; done < total; done += members) {
+    Value inside = done + members > total
+                       ? e.lt(e.add(self, done), e.c32(total))
+                       : Value();
+    Value row = e.add(from.row, done / rowChunks), chunk = from.chunk;
+    if (!isSteady) {
+      Value index = e.add(self, done);
+      row = e.udiv(index, rowChunks);
+      chunk = e.urem(index, rowChunks);
+      if (!gathers)
+        at = addressOf(row, chunk);
+    }
+    if (gathers)
+      at = found[done / members];
+    if (repeats)
+      copyChunk(to, done / rowChunks * form.rowBytes, at, row, chunk, inside);
+    else
+      copyChunk(destination(row, chunk), 0, at, row, chunk, inside);
+    at = e.add(at, step);
+  }
+}
+
+/// Any strides: element by element from chunk `index` on, ordered before the
+/// commit by a fence.
+void KernelLowering::AsyncLoad::copyElements(Value index, Block *join,
+                                             bool isOrdered) {
+  Block *slow = e.b.getInsertionBlock();
   Block *copy = e.newBlock(), *done = e.newBlock();
   e.branch(e.lt(index, e.c32(total)), copy, done);
   e.startBlock(copy);
   Value row = e.udiv(index, rowChunks), chunk = e.urem(index, rowChunks);
   Value live = isLive(row), to = destination(row, chunk);
   Value colBytes = e.mul(colStride, elementBytes);
-  Value line = e.add(e.add(planeOf(op), down), offsetOf(row));
+  Value line = e.add(e.add(k.planeOf(op), down), offsetOf(row));
   std::string width = std::to_string(elementBytes * 8);
   for (int64_t i = 0; i < chunkBytes / elementBytes; ++i) {
     Value col = e.add(e.mul(chunk, chunkBytes / elementBytes), i);
@@ -426,9 +454,47 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
   }
   e.branch(slow, {e.add(index, members)});
   e.startBlock(done);
-  if (ring->fill == Fill::CpAsync)
+  if (isOrdered)
     e.assembly("fence.acq_rel.cta;", "~{memory}", {});
   e.branch(join);
+}
+
+void KernelLowering::AsyncLoad::lower(bool isOrdered) {
+  locate();
+  Block *fast = e.newBlock(), *join = e.newBlock();
+  Block *slow = e.newBlock(e.i32);
+  e.branch(from.aligned, fast, slow, {}, {self});
+  e.startBlock(fast);
+  constexpr int64_t mostUnrolled = 8;
+  if (total > mostUnrolled * members)
+    copyInLoop();
+  else
+    copyUnrolled();
+  e.branch(join);
+  e.startBlock(slow);
+  copyElements(slow->getArgument(0), join, isOrdered);
   e.startBlock(join);
+}
+
+LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
+  SmemType tile = op.getTile().getType();
+  const RingLayout *ring =
+      layout.ring(op.getTile().getDefiningOp<RingAcquireOp>().getRing());
+  if (ring->producers != role.warps)
+    return unsupported(op, "a role of the ring's " + Twine(ring->producers) +
+                               " producing warps, but got " +
+                               Twine(role.warps));
+  if (isRowOfElements(op)) {
+    copyElements(op);
+    return success();
+  }
+  int64_t rank = cast<MemRefType>(op.getSource().getType()).getRank();
+  if (rank < 2)
+    return unsupported(op,
+                       "a tensor of rank 2 or more, but got " + Twine(rank));
+  if (tile.getRowBytes() % chunkBytes)
+    return unsupported(op, "rows of a multiple of 16 bytes, but got " +
+                               Twine(tile.getRowBytes()));
+  AsyncLoad(*this, op).lower(/*isOrdered=*/ring->fill == Fill::CpAsync);
   return success();
 }

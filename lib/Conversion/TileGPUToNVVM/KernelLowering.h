@@ -77,6 +77,8 @@ struct FragShape {
   int64_t colKey(int64_t i) const { return i / 4 % colBlocks * 2 + i % 2; }
 };
 int64_t blockRowsOf(tg::Scope scope);
+/// How far an element of a column key is from the first column of its thread.
+inline int64_t offsetOf(int64_t colKey) { return colKey / 2 * 8 + colKey % 2; }
 /// Whether two 16-bit elements share a register.
 bool isPacked(tg::FragType type);
 
@@ -252,6 +254,7 @@ private:
   void prepareCopies(mlir::scf::ForOp loop);
   void roundCopied(tg::SmemType tile, Value base);
   void copyElements(tg::RingLoadOp op);
+  class AsyncLoad;
   LogicalResult lowerAsyncLoad(tg::RingLoadOp op);
   LogicalResult lowerExchange(tg::ExchangeOp op);
   LogicalResult lowerBulkStore(tg::BulkStoreOp op);
@@ -296,10 +299,13 @@ private:
   LogicalResult hoistScalars(tg::ForeachOp op, bool isHandedOver);
   Value elementPointer(Value memref, ValueRange indices);
 
-  // Registers.cpp: elementwise and reductions.
+  // Maps.cpp: elementwise functions.
+  class MapLowering;
   /// Positions in the body of the map that is being lowered; else null.
   Positions *positions = nullptr;
   LogicalResult lowerMap(tg::MapOp op);
+
+  // Registers.cpp: fragments, bodies and reductions.
   LogicalResult lowerReduce(tg::ReduceOp op);
   LogicalResult lowerFill(tg::FragFillOp op);
   LogicalResult lowerConvert(tg::FragConvertOp op);
@@ -344,6 +350,7 @@ private:
   LogicalResult lowerMultiplyAdd(tg::MmaSyncOp op);
 
   // Scalars.cpp, Math.cpp.
+  class ScalarLowering;
   LogicalResult lowerScalar(Operation *op);
   LogicalResult lowerMemory(Operation *op);
   LogicalResult lowerMath(Operation *op);

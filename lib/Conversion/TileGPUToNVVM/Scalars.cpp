@@ -77,9 +77,251 @@ std::pair<Value, Value> KernelLowering::divideUnsigned(Value x, Value y) {
   return {quotient, rest};
 }
 
+/// An operation on scalars, each of its operands a register.
+class KernelLowering::ScalarLowering {
+public:
+  ScalarLowering(KernelLowering &kernel, Operation *op)
+      : k(kernel), e(kernel.e), b(kernel.e.b), loc(kernel.e.loc), op(op),
+        type(kernel.scalarType(op->getResult(0).getType())) {
+    for (Value operand : op->getOperands())
+      x.push_back(k.scalar(operand));
+  }
+  /// The result; null where the operation has no form here.
+  Value lower() {
+    if (Value result = lowerIntegers())
+      return result;
+    if (Value result = lowerBits())
+      return result;
+    if (Value result = lowerConversion())
+      return result;
+    return lowerFloats();
+  }
+
+private:
+  Value lowerIntegers();
+  Value lowerBits();
+  Value lowerConversion();
+  Value lowerFloats();
+
+  bool isDividedHere(Value rhs) { return type == e.i32 && !e.constantOf(rhs); }
+  Value divideUnsigned(Value lhs, Value rhs) {
+    return isDividedHere(rhs) ? k.divideUnsigned(lhs, rhs).first
+                              : e.udiv(lhs, rhs);
+  }
+  Value divideSigned(Value lhs, Value rhs);
+  Value divideRounded(Value lhs, Value rhs, bool up);
+  Value divideFloats(LLVM::FastmathFlagsAttr floats);
+  /// An integer of another width; `isSigned` says how it is extended.
+  Value resize(bool isSigned);
+
+  KernelLowering &k;
+  Emitter &e;
+  OpBuilder &b;
+  Location loc;
+  Operation *op;
+  Type type;
+  SmallVector<Value, 3> x;
+};
+
+Value KernelLowering::ScalarLowering::divideSigned(Value lhs, Value rhs) {
+  auto cx = e.constantOf(lhs), cy = e.constantOf(rhs);
+  if (cx && cy && *cy > 0)
+    return e.constant(type, *cx / *cy);
+  if (cy && *cy == 1)
+    return lhs;
+  return LLVM::SDivOp::create(b, loc, lhs, rhs);
+}
+
+/// Quotient rounded down (`up`: up): one more or less where the truncated
+/// quotient left a remainder of the other sign.
+Value KernelLowering::ScalarLowering::divideRounded(Value lhs, Value rhs,
+                                                    bool up) {
+  Value quotient = divideSigned(lhs, rhs);
+  Value rest = e.sub(lhs, e.mul(quotient, rhs));
+  Value zero = e.constant(type, 0);
+  Value inexact = e.icmp(LLVM::ICmpPredicate::ne, rest, zero);
+  Value differ = e.lt(e.xor_(lhs, rhs), zero);
+  if (up)
+    differ = e.xor_(differ, e.truth(true));
+  Value adjusted = e.add(quotient, up ? 1 : -1);
+  return e.select(e.and_(inexact, differ), adjusted, quotient);
+}
+
+Value KernelLowering::ScalarLowering::lowerIntegers() {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](arith::AddIOp o) {
+        Value position =
+            k.positions ? k.positions->add(o, x[0], x[1]) : Value();
+        return position ? position : e.add(x[0], x[1]);
+      })
+      .Case([&](arith::SubIOp) { return e.sub(x[0], x[1]); })
+      .Case([&](arith::MulIOp) { return e.mul(x[0], x[1]); })
+      .Case([&](arith::DivSIOp) { return divideSigned(x[0], x[1]); })
+      .Case([&](arith::DivUIOp) { return divideUnsigned(x[0], x[1]); })
+      .Case([&](arith::RemSIOp) -> Value {
+        return LLVM::SRemOp::create(b, loc, x[0], x[1]);
+      })
+      .Case([&](arith::RemUIOp) -> Value {
+        return isDividedHere(x[1]) ? k.divideUnsigned(x[0], x[1]).second
+                                   : e.urem(x[0], x[1]);
+      })
+      .Case([&](arith::CeilDivSIOp) {
+        return divideRounded(x[0], x[1], /*up=*/true);
+      })
+      .Case([&](arith::FloorDivSIOp) {
+        return divideRounded(x[0], x[1], /*up=*/false);
+      })
+      .Case([&](arith::CeilDivUIOp) {
+        Value quotient = divideUnsigned(x[0], x[1]);
+        Value rest = e.sub(x[0], e.mul(quotient, x[1]));
+        Value inexact =
+            e.icmp(LLVM::ICmpPredicate::ne, rest, e.constant(type, 0));
+        return e.select(inexact, e.add(quotient, 1), quotient);
+      })
+      .Case([&](arith::MinSIOp) -> Value {
+        return LLVM::SMinOp::create(b, loc, x[0], x[1]);
+      })
+      .Case([&](arith::MaxSIOp) -> Value {
+        return LLVM::SMaxOp::create(b, loc, x[0], x[1]);
+      })
+      .Case([&](arith::MinUIOp) -> Value {
+        return LLVM::UMinOp::create(b, loc, x[0], x[1]);
+      })
+      .Case([&](arith::MaxUIOp) -> Value {
+        return LLVM::UMaxOp::create(b, loc, x[0], x[1]);
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
+Value KernelLowering::ScalarLowering::lowerBits() {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](arith::AndIOp o) {
+        Value both = k.positions ? k.positions->both(o, x[0], x[1]) : Value();
+        if (!both && k.positions)
+          both = k.positions->masked(o, x[0], x[1]);
+        return both ? both : e.and_(x[0], x[1]);
+      })
+      .Case([&](arith::OrIOp) { return e.or_(x[0], x[1]); })
+      .Case([&](arith::XOrIOp) { return e.xor_(x[0], x[1]); })
+      .Case([&](arith::ShLIOp) -> Value {
+        return LLVM::ShlOp::create(b, loc, x[0], x[1]);
+      })
+      .Case([&](arith::ShRUIOp) -> Value {
+        Value part = k.positions ? k.positions->shifted(x[0], x[1]) : Value();
+        return part ? part : LLVM::LShrOp::create(b, loc, x[0], x[1]);
+      })
+      .Case([&](arith::ShRSIOp) -> Value {
+        return LLVM::AShrOp::create(b, loc, x[0], x[1]);
+      })
+      .Case([&](arith::CmpIOp o) {
+        if (Value truth =
+                k.positions ? k.positions->compare(o, x[0], x[1]) : Value())
+          return truth;
+        return e.icmp(convert(o.getPredicate()), x[0], x[1]);
+      })
+      .Case([&](arith::CmpFOp o) -> Value {
+        return LLVM::FCmpOp::create(b, loc, convert(o.getPredicate()), x[0],
+                                    x[1]);
+      })
+      .Case([&](arith::SelectOp) { return e.select(x[0], x[1], x[2]); })
+      .Default([](Operation *) { return Value(); });
+}
+
+Value KernelLowering::ScalarLowering::resize(bool isSigned) {
+  unsigned from = x[0].getType().getIntOrFloatBitWidth();
+  unsigned to = type.getIntOrFloatBitWidth();
+  if (auto known = e.constantOf(x[0]); known && isSigned)
+    return e.constant(type, *known);
+  if (from == to)
+    return x[0];
+  if (from > to)
+    return LLVM::TruncOp::create(b, loc, type, x[0]);
+  if (isSigned)
+    return LLVM::SExtOp::create(b, loc, type, x[0]);
+  return LLVM::ZExtOp::create(b, loc, type, x[0]);
+}
+
+Value KernelLowering::ScalarLowering::lowerConversion() {
+  return TypeSwitch<Operation *, Value>(op)
+      .Case<arith::ExtSIOp, arith::IndexCastOp>(
+          [&](auto) { return resize(/*isSigned=*/true); })
+      .Case<arith::ExtUIOp, arith::IndexCastUIOp>(
+          [&](auto) { return resize(/*isSigned=*/false); })
+      .Case([&](arith::TruncIOp) -> Value {
+        return LLVM::TruncOp::create(b, loc, type, x[0]);
+      })
+      .Case([&](arith::SIToFPOp) -> Value {
+        return LLVM::SIToFPOp::create(b, loc, type, x[0]);
+      })
+      .Case([&](arith::UIToFPOp) -> Value {
+        return LLVM::UIToFPOp::create(b, loc, type, x[0]);
+      })
+      .Case([&](arith::FPToSIOp) -> Value {
+        return LLVM::FPToSIOp::create(b, loc, type, x[0]);
+      })
+      .Case([&](arith::FPToUIOp) -> Value {
+        return LLVM::FPToUIOp::create(b, loc, type, x[0]);
+      })
+      .Case([&](arith::BitcastOp) { return e.bitcast(x[0], type); })
+      .Case([&](arith::ExtFOp) -> Value {
+        Value wide = x[0].getType() == e.f32 ? x[0] : e.widen(x[0]);
+        if (type == e.f32)
+          return wide;
+        return LLVM::FPExtOp::create(b, loc, type, wide);
+      })
+      .Case([&](arith::TruncFOp) -> Value {
+        return LLVM::FPTruncOp::create(b, loc, type, x[0]);
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
+Value KernelLowering::ScalarLowering::divideFloats(
+    LLVM::FastmathFlagsAttr floats) {
+  bool isFast = bitEnumContainsAny(
+      floats.getValue(), LLVM::FastmathFlags::afn | LLVM::FastmathFlags::arcp);
+  if (!isFast || type != e.f32)
+    return LLVM::FDivOp::create(b, loc, x[0], x[1]);
+  Value inverse = e.call("llvm.nvvm.rcp.approx.ftz.f", e.f32, {x[1]});
+  auto numerator = x[0].getDefiningOp<LLVM::ConstantOp>();
+  auto number =
+      numerator ? dyn_cast<FloatAttr>(numerator.getValue()) : FloatAttr();
+  if (number && number.getValue().isExactlyValue(1.0))
+    return inverse;
+  return e.fmul(x[0], inverse);
+}
+
+Value KernelLowering::ScalarLowering::lowerFloats() {
+  auto floats = LLVM::FastmathFlagsAttr::get(b.getContext(), flagsOf(op));
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](arith::AddFOp) -> Value {
+        return LLVM::FAddOp::create(b, loc, x[0], x[1], floats);
+      })
+      .Case([&](arith::SubFOp) -> Value {
+        return LLVM::FSubOp::create(b, loc, x[0], x[1], floats);
+      })
+      .Case([&](arith::MulFOp) -> Value {
+        return LLVM::FMulOp::create(b, loc, x[0], x[1], floats);
+      })
+      .Case([&](arith::DivFOp) { return divideFloats(floats); })
+      .Case([&](arith::NegFOp) -> Value {
+        return LLVM::FNegOp::create(b, loc, x[0]);
+      })
+      .Case([&](arith::MaximumFOp) -> Value {
+        return LLVM::MaximumOp::create(b, loc, x[0], x[1]);
+      })
+      .Case([&](arith::MinimumFOp) -> Value {
+        return LLVM::MinimumOp::create(b, loc, x[0], x[1]);
+      })
+      .Case([&](arith::MaxNumFOp) -> Value {
+        return LLVM::MaxNumOp::create(b, loc, x[0], x[1]);
+      })
+      .Case([&](arith::MinNumFOp) -> Value {
+        return LLVM::MinNumOp::create(b, loc, x[0], x[1]);
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
 LogicalResult KernelLowering::lowerScalar(Operation *op) {
-  OpBuilder &b = e.b;
-  Location loc = e.loc;
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     Attribute value = constant.getValue();
     if (auto integer = dyn_cast<IntegerAttr>(value)) {
@@ -100,201 +342,11 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
   auto isScalar = [](Type type) {
     return type.isIndex() || type.isIntOrFloat();
   };
-  if (op->getNumRegions() || op->getNumResults() != 1 ||
-      !llvm::all_of(op->getOperandTypes(), isScalar) ||
-      !isScalar(op->getResult(0).getType()))
-    return unsupported(op, "an operation that has a form on the GPU, but got "
-                           "'" +
-                               op->getName().getStringRef() + "'");
-  SmallVector<Value, 3> x;
-  for (Value operand : op->getOperands())
-    x.push_back(scalar(operand));
-  Type type = scalarType(op->getResult(0).getType());
-  auto floats = LLVM::FastmathFlagsAttr::get(b.getContext(), flagsOf(op));
-  auto isDividedHere = [&](Value rhs) {
-    return type == e.i32 && !e.constantOf(rhs);
-  };
-  auto unsignedDiv = [&](Value lhs, Value rhs) -> Value {
-    return isDividedHere(rhs) ? divideUnsigned(lhs, rhs).first
-                              : e.udiv(lhs, rhs);
-  };
-  auto signedDiv = [&](Value lhs, Value rhs) -> Value {
-    auto cx = e.constantOf(lhs), cy = e.constantOf(rhs);
-    if (cx && cy && *cy > 0)
-      return e.constant(type, *cx / *cy);
-    if (cy && *cy == 1)
-      return lhs;
-    return LLVM::SDivOp::create(b, loc, lhs, rhs);
-  };
-  /// Quotient rounded down (`up`: up): one more or less where the truncated
-  /// quotient left a remainder of the other sign.
-  auto roundedDiv = [&](Value lhs, Value rhs, bool up) -> Value {
-    Value quotient = signedDiv(lhs, rhs);
-    Value rest = e.sub(lhs, e.mul(quotient, rhs));
-    Value zero = e.constant(type, 0);
-    Value inexact = e.icmp(LLVM::ICmpPredicate::ne, rest, zero);
-    Value differ = e.lt(e.xor_(lhs, rhs), zero);
-    if (up)
-      differ = e.xor_(differ, e.truth(true));
-    Value adjusted = e.add(quotient, up ? 1 : -1);
-    return e.select(e.and_(inexact, differ), adjusted, quotient);
-  };
-  Value result =
-      TypeSwitch<Operation *, Value>(op)
-          .Case([&](arith::AddIOp o) {
-            Value position =
-                positions ? positions->add(o, x[0], x[1]) : Value();
-            return position ? position : e.add(x[0], x[1]);
-          })
-          .Case([&](arith::SubIOp) { return e.sub(x[0], x[1]); })
-          .Case([&](arith::MulIOp) { return e.mul(x[0], x[1]); })
-          .Case([&](arith::DivSIOp) { return signedDiv(x[0], x[1]); })
-          .Case([&](arith::DivUIOp) { return unsignedDiv(x[0], x[1]); })
-          .Case([&](arith::RemSIOp) -> Value {
-            return LLVM::SRemOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::RemUIOp) -> Value {
-            return isDividedHere(x[1]) ? divideUnsigned(x[0], x[1]).second
-                                       : e.urem(x[0], x[1]);
-          })
-          .Case([&](arith::CeilDivSIOp) {
-            return roundedDiv(x[0], x[1], /*up=*/true);
-          })
-          .Case([&](arith::FloorDivSIOp) {
-            return roundedDiv(x[0], x[1], /*up=*/false);
-          })
-          .Case([&](arith::CeilDivUIOp) {
-            Value quotient = unsignedDiv(x[0], x[1]);
-            Value rest = e.sub(x[0], e.mul(quotient, x[1]));
-            Value inexact =
-                e.icmp(LLVM::ICmpPredicate::ne, rest, e.constant(type, 0));
-            return e.select(inexact, e.add(quotient, 1), quotient);
-          })
-          .Case([&](arith::MinSIOp) -> Value {
-            return LLVM::SMinOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::MaxSIOp) -> Value {
-            return LLVM::SMaxOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::MinUIOp) -> Value {
-            return LLVM::UMinOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::MaxUIOp) -> Value {
-            return LLVM::UMaxOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::AndIOp o) {
-            Value both = positions ? positions->both(o, x[0], x[1]) : Value();
-            if (!both && positions)
-              both = positions->masked(o, x[0], x[1]);
-            return both ? both : e.and_(x[0], x[1]);
-          })
-          .Case([&](arith::OrIOp) { return e.or_(x[0], x[1]); })
-          .Case([&](arith::XOrIOp) { return e.xor_(x[0], x[1]); })
-          .Case([&](arith::ShLIOp) -> Value {
-            return LLVM::ShlOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::ShRUIOp) -> Value {
-            Value part = positions ? positions->shifted(x[0], x[1]) : Value();
-            return part ? part : LLVM::LShrOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::ShRSIOp) -> Value {
-            return LLVM::AShrOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::CmpIOp o) {
-            if (Value truth =
-                    positions ? positions->compare(o, x[0], x[1]) : Value())
-              return truth;
-            return e.icmp(convert(o.getPredicate()), x[0], x[1]);
-          })
-          .Case([&](arith::CmpFOp o) -> Value {
-            return LLVM::FCmpOp::create(b, loc, convert(o.getPredicate()), x[0],
-                                        x[1]);
-          })
-          .Case([&](arith::SelectOp) { return e.select(x[0], x[1], x[2]); })
-          .Case<arith::ExtSIOp, arith::IndexCastOp>([&](auto) -> Value {
-            unsigned from = x[0].getType().getIntOrFloatBitWidth();
-            unsigned to = type.getIntOrFloatBitWidth();
-            if (auto known = e.constantOf(x[0]))
-              return e.constant(type, *known);
-            if (from == to)
-              return x[0];
-            if (from < to)
-              return LLVM::SExtOp::create(b, loc, type, x[0]);
-            return LLVM::TruncOp::create(b, loc, type, x[0]);
-          })
-          .Case<arith::ExtUIOp, arith::IndexCastUIOp>([&](auto) -> Value {
-            unsigned from = x[0].getType().getIntOrFloatBitWidth();
-            unsigned to = type.getIntOrFloatBitWidth();
-            if (from == to)
-              return x[0];
-            if (from < to)
-              return LLVM::ZExtOp::create(b, loc, type, x[0]);
-            return LLVM::TruncOp::create(b, loc, type, x[0]);
-          })
-          .Case([&](arith::TruncIOp) -> Value {
-            return LLVM::TruncOp::create(b, loc, type, x[0]);
-          })
-          .Case([&](arith::SIToFPOp) -> Value {
-            return LLVM::SIToFPOp::create(b, loc, type, x[0]);
-          })
-          .Case([&](arith::UIToFPOp) -> Value {
-            return LLVM::UIToFPOp::create(b, loc, type, x[0]);
-          })
-          .Case([&](arith::FPToSIOp) -> Value {
-            return LLVM::FPToSIOp::create(b, loc, type, x[0]);
-          })
-          .Case([&](arith::FPToUIOp) -> Value {
-            return LLVM::FPToUIOp::create(b, loc, type, x[0]);
-          })
-          .Case([&](arith::BitcastOp) { return e.bitcast(x[0], type); })
-          .Case([&](arith::ExtFOp) -> Value {
-            Value wide = x[0].getType() == e.f32 ? x[0] : e.widen(x[0]);
-            if (type == e.f32)
-              return wide;
-            return LLVM::FPExtOp::create(b, loc, type, wide);
-          })
-          .Case([&](arith::TruncFOp) -> Value {
-            return LLVM::FPTruncOp::create(b, loc, type, x[0]);
-          })
-          .Case([&](arith::AddFOp) -> Value {
-            return LLVM::FAddOp::create(b, loc, x[0], x[1], floats);
-          })
-          .Case([&](arith::SubFOp) -> Value {
-            return LLVM::FSubOp::create(b, loc, x[0], x[1], floats);
-          })
-          .Case([&](arith::MulFOp) -> Value {
-            return LLVM::FMulOp::create(b, loc, x[0], x[1], floats);
-          })
-          .Case([&](arith::DivFOp) -> Value {
-            bool isFast = bitEnumContainsAny(floats.getValue(),
-                                             LLVM::FastmathFlags::afn |
-                                                 LLVM::FastmathFlags::arcp);
-            if (!isFast || type != e.f32)
-              return LLVM::FDivOp::create(b, loc, x[0], x[1]);
-            Value inverse = e.call("llvm.nvvm.rcp.approx.ftz.f", e.f32, {x[1]});
-            auto numerator = x[0].getDefiningOp<LLVM::ConstantOp>();
-            auto number = numerator ? dyn_cast<FloatAttr>(numerator.getValue())
-                                    : FloatAttr();
-            if (number && number.getValue().isExactlyValue(1.0))
-              return inverse;
-            return e.fmul(x[0], inverse);
-          })
-          .Case([&](arith::NegFOp) -> Value {
-            return LLVM::FNegOp::create(b, loc, x[0]);
-          })
-          .Case([&](arith::MaximumFOp) -> Value {
-            return LLVM::MaximumOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::MinimumFOp) -> Value {
-            return LLVM::MinimumOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::MaxNumFOp) -> Value {
-            return LLVM::MaxNumOp::create(b, loc, x[0], x[1]);
-          })
-          .Case([&](arith::MinNumFOp) -> Value {
-            return LLVM::MinNumOp::create(b, loc, x[0], x[1]);
-          })
-          .Default([](Operation *) { return Value(); });
+  Value result;
+  if (!op->getNumRegions() && op->getNumResults() == 1 &&
+      llvm::all_of(op->getOperandTypes(), isScalar) &&
+      isScalar(op->getResult(0).getType()))
+    result = ScalarLowering(*this, op).lower();
   if (!result)
     return unsupported(op, "an operation that has a form on the GPU, but got "
                            "'" +

@@ -55,6 +55,11 @@ void transposeLanes(OpBuilder &builder, Location loc,
 /// Columns of one block of bf16 pairs.
 constexpr int64_t pairColumns = 16;
 
+/// An i1 vector as stored bytes, or the value itself.
+Value toStorage(OpBuilder &builder, Value value);
+/// Stored bytes as i1, when the tile's elements are i1.
+Value fromStorage(OpBuilder &builder, Value value, Type elementType);
+
 class KernelLowering {
 public:
   KernelLowering(KernelOp kernel, const ::attn::TargetInfo &target);
@@ -182,6 +187,7 @@ private:
   void releaseAmx();
 
   //===--- MapReduce.cpp: elementwise ---===//
+  class MapLowering;
   LogicalResult lowerMap(MapOp op, ReduceOp fused);
   LogicalResult lowerReduce(ReduceOp op);
   LogicalResult lowerReduceRows(ReduceOp op);

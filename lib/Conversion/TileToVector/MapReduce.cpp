@@ -14,7 +14,6 @@
 
 #include "BodyVectorizer.h"
 #include "KernelLowering.h"
-#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -22,8 +21,7 @@ using namespace mlir::tile;
 /// Independent accumulators of a row reduction, to cover latency.
 static constexpr int64_t reduceUnroll = 4;
 
-/// An i1 vector as stored bytes, or the value itself.
-static Value toStorage(OpBuilder &builder, Value value) {
+Value mlir::tile::toStorage(OpBuilder &builder, Value value) {
   Type type = value.getType();
   if (!getElementTypeOrSelf(type).isSignlessInteger(1))
     return value;
@@ -33,8 +31,8 @@ static Value toStorage(OpBuilder &builder, Value value) {
   return arith::ExtUIOp::create(builder, value.getLoc(), to, value);
 }
 
-/// Stored bytes as i1, when the tile's elements are i1.
-static Value fromStorage(OpBuilder &builder, Value value, Type elementType) {
+Value mlir::tile::fromStorage(OpBuilder &builder, Value value,
+                              Type elementType) {
   if (!elementType.isSignlessInteger(1))
     return value;
   Value zero = arith::ConstantOp::create(builder, value.getLoc(),
@@ -126,229 +124,296 @@ ReduceOp KernelLowering::fusableReduce(MapOp op) {
   return reduce;
 }
 
-LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
-  Location loc = op.getLoc();
-  Block &body = op.getBody().front();
-  auto type = cast<TileType>(op.getResult(0).getType());
-  int64_t rows = type.getRows(), cols = type.getCols();
+/// One map, and the reduction over columns that is fused with it, if any.
+class KernelLowering::MapLowering {
+public:
+  MapLowering(KernelLowering &kernel, MapOp op, ReduceOp fused)
+      : k(kernel), b(kernel.builder), loc(op.getLoc()), op(op), fused(fused),
+        body(op.getBody().front()) {}
+  LogicalResult lower();
 
+private:
+  LogicalResult lowerColumn(int64_t rows);
+  void prepareReduction(int64_t rows, int64_t cols);
+  Value load(Value input, ValueRange at);
+  void store(ArrayRef<Value> values, ValueRange at);
+  LogicalResult evaluate(BodyVectorizer &vectorizer,
+                         SmallVectorImpl<Value> &values);
+  SmallVector<Value> loadUniform(Value row);
+  LogicalResult lowerVector(Value row, Value row32, ArrayRef<Value> uniform,
+                            Value col, int64_t offset,
+                            SmallVectorImpl<Value> &reducedInputs);
+  LogicalResult walkColumns(Value row, SmallVectorImpl<Value> &accumulators);
+  LogicalResult mergeAccumulators(SmallVectorImpl<Value> &all);
+  LogicalResult lowerRow(Value row, Value rowOfGroup);
+  LogicalResult foldGroup(Value firstRow);
+
+  KernelLowering &k;
+  OpBuilder &b;
+  Location loc;
+  MapOp op;
+  ReduceOp fused;
+  Block &body;
+  /// Of each result, whether anything but the fused reduction reads it.
   SmallVector<bool> stored;
+  /// Columns of a vector, and vectors of an iteration.
+  int64_t width = 0, unroll = 1;
+  int64_t cols = 0;
+  SmallVector<Value> identities, reducedBuffers;
+  /// With enough rows their lanes are folded together at the end of a group;
+  /// until then their vectors are in `partials`.
+  bool grouped = false;
+  SmallVector<Value> partials;
+};
+
+/// A vector of an input at some place.
+Value KernelLowering::MapLowering::load(Value input, ValueRange at) {
+  return fromStorage(b, k.loadVector(k.buffer(input), at, width),
+                     cast<TileType>(input.getType()).getElementType());
+}
+
+void KernelLowering::MapLowering::store(ArrayRef<Value> values, ValueRange at) {
+  for (auto [i, result] : llvm::enumerate(op.getResults()))
+    if (stored[i])
+      k.storeVector(toStorage(b, values[i]), k.buffer(result), at);
+}
+
+LogicalResult
+KernelLowering::MapLowering::evaluate(BodyVectorizer &vectorizer,
+                                      SmallVectorImpl<Value> &values) {
+  if (failed(vectorizer.emit(body)))
+    return failure();
+  for (unsigned i = 0; i < op.getNumResults(); ++i)
+    values.push_back(vectorizer.yielded(body, i));
+  return success();
+}
+
+/// Of vectors of rows: a vector has several rows.
+LogicalResult KernelLowering::MapLowering::lowerColumn(int64_t rows) {
+  width = std::gcd(rows, k.lanes);
+  LogicalResult status = success();
+  k.loop(rows, width, loc, [&](Value r) {
+    BodyVectorizer vectorizer(b, width);
+    Value r32 = arith::IndexCastOp::create(b, loc, b.getI32Type(), r);
+    vectorizer.mapLinear(body.getArgument(0), r32);
+    vectorizer.mapUniform(body.getArgument(1), k.zero(b.getI32Type()));
+    for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+      auto inputType = cast<TileType>(input.getType());
+      if (inputType.getRows() == 1)
+        vectorizer.mapUniform(
+            body.getArgument(2 + i),
+            fromStorage(
+                b, memref::LoadOp::create(b, loc, k.buffer(input), k.index(0)),
+                inputType.getElementType()));
+      else
+        vectorizer.mapVector(body.getArgument(2 + i), load(input, r));
+    }
+    SmallVector<Value> values;
+    status = evaluate(vectorizer, values);
+    if (succeeded(status))
+      store(values, r);
+  });
+  return status;
+}
+
+void KernelLowering::MapLowering::prepareReduction(int64_t rows, int64_t cols) {
+  this->cols = cols;
+  width = k.lanes;
+  if (fused)
+    for (Value identity : fused.getIdentities())
+      identities.push_back(identity);
+  int64_t vectors = cols / width;
+  unroll = std::gcd(vectors, reduceUnroll);
+  // What neighbours share, as random words, is seen within an iteration.
+  constexpr int64_t longBody = 100, sharing = 64;
+  if (!fused && int64_t(body.getOperations().size()) > longBody)
+    unroll = std::gcd(vectors, std::max<int64_t>(sharing / width, 1));
+  if (!fused)
+    return;
+  for (Value result : fused.getResults())
+    reducedBuffers.push_back(k.resultBuffer(result, {}, fused));
+  grouped = rows % width == 0;
+  if (grouped)
+    for (Value identity : identities)
+      partials.push_back(k.allocate(TileType::get(
+          b.getContext(), width, width, k.storageType(identity.getType()))));
+}
+
+/// What is the same for a whole row is loaded once; null for other inputs.
+SmallVector<Value> KernelLowering::MapLowering::loadUniform(Value row) {
+  SmallVector<Value> uniform(op.getInputs().size());
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    auto inputType = cast<TileType>(input.getType());
+    if (inputType.isRowVector())
+      uniform[i] = fromStorage(
+          b,
+          memref::LoadOp::create(b, loc, k.buffer(input),
+                                 inputType.getRows() == 1 ? k.index(0) : row),
+          inputType.getElementType());
+  }
+  return uniform;
+}
+
+/// One vector of columns from `col`, the `offset`-th of its iteration; gives
+/// the reduced inputs.
+LogicalResult KernelLowering::MapLowering::lowerVector(
+    Value row, Value row32, ArrayRef<Value> uniform, Value col, int64_t offset,
+    SmallVectorImpl<Value> &reducedInputs) {
+  BodyVectorizer vectorizer(b, width);
+  Value col32 = arith::IndexCastOp::create(b, loc, b.getI32Type(), col);
+  vectorizer.mapUniform(body.getArgument(0), row32);
+  int64_t together = width * unroll;
+  bool isPower = llvm::isPowerOf2_64(together);
+  vectorizer.mapLinear(body.getArgument(1), col32, isPower ? together : 1,
+                       isPower ? offset : 0);
+  for (auto [i, input] : llvm::enumerate(op.getInputs())) {
+    if (uniform[i]) {
+      vectorizer.mapUniform(body.getArgument(2 + i), uniform[i]);
+      continue;
+    }
+    bool hasOneRow = cast<TileType>(input.getType()).getRows() == 1;
+    Value at = hasOneRow ? k.index(0) : row;
+    vectorizer.mapVector(body.getArgument(2 + i), load(input, {at, col}));
+  }
+  SmallVector<Value> values;
+  if (failed(evaluate(vectorizer, values)))
+    return failure();
+  store(values, {row, col});
+  if (fused)
+    for (Value input : fused.getInputs())
+      reducedInputs.push_back(values[cast<OpResult>(input).getResultNumber()]);
+  return success();
+}
+
+LogicalResult
+KernelLowering::MapLowering::walkColumns(Value row,
+                                         SmallVectorImpl<Value> &accumulators) {
+  Value row32 = arith::IndexCastOp::create(b, loc, b.getI32Type(), row);
+  SmallVector<Value> uniform = loadUniform(row);
+  size_t numReduced = identities.size();
+  for (int64_t u = 0; u < unroll; ++u)
+    for (Value identity : identities)
+      accumulators.push_back(k.splat(identity, width));
+  auto forOp = scf::ForOp::create(b, loc, k.index(0), k.index(cols),
+                                  k.index(width * unroll), accumulators);
+  OpBuilder::InsertionGuard guard(b);
+  if (!forOp.getBody()->empty())
+    b.setInsertionPoint(forOp.getBody(), forOp.getBody()->begin());
+  else
+    b.setInsertionPointToStart(forOp.getBody());
+  SmallVector<Value> next;
+  for (int64_t u = 0; u < unroll; ++u) {
+    Value c = b.createOrFold<arith::AddIOp>(loc, forOp.getInductionVar(),
+                                            k.index(u * width));
+    SmallVector<Value> inputs, combined;
+    if (failed(lowerVector(row, row32, uniform, c, u * width, inputs)))
+      return failure();
+    if (!fused)
+      continue;
+    SmallVector<Value> carried(
+        forOp.getRegionIterArgs().slice(u * numReduced, numReduced));
+    if (failed(combine(b, fused.getBody().front(), width, carried, inputs,
+                       combined)))
+      return failure();
+    next.append(combined.begin(), combined.end());
+  }
+  if (fused) {
+    b.setInsertionPointToEnd(forOp.getBody());
+    scf::YieldOp::create(b, loc, next);
+  }
+  accumulators.assign(forOp.getResults().begin(), forOp.getResults().end());
+  return success();
+}
+
+/// Those of an iteration, pairwise.
+LogicalResult
+KernelLowering::MapLowering::mergeAccumulators(SmallVectorImpl<Value> &all) {
+  size_t numReduced = identities.size();
+  for (int64_t count = unroll; count > 1; count /= 2) {
+    SmallVector<Value> halved;
+    for (int64_t u = 0; u < count / 2; ++u) {
+      ArrayRef<Value> from(all);
+      SmallVector<Value> x(from.slice(u * numReduced, numReduced));
+      SmallVector<Value> y(
+          from.slice((u + count / 2) * numReduced, numReduced));
+      SmallVector<Value> xy;
+      if (failed(combine(b, fused.getBody().front(), width, x, y, xy)))
+        return failure();
+      halved.append(xy.begin(), xy.end());
+    }
+    all.assign(halved.begin(), halved.end());
+  }
+  return success();
+}
+
+LogicalResult KernelLowering::MapLowering::lowerRow(Value row,
+                                                    Value rowOfGroup) {
+  SmallVector<Value> all;
+  if (failed(walkColumns(row, all)))
+    return failure();
+  if (!fused)
+    return success();
+  if (failed(mergeAccumulators(all)))
+    return failure();
+  if (grouped) {
+    for (auto [value, partial] : llvm::zip(all, partials))
+      k.storeVector(toStorage(b, value), partial, {rowOfGroup, k.index(0)});
+    return success();
+  }
+  if (failed(foldLanes(b, fused.getBody().front(), width, all)))
+    return failure();
+  for (auto [value, storage] : llvm::zip(all, reducedBuffers))
+    memref::StoreOp::create(b, loc, toStorage(b, value), storage, row);
+  return success();
+}
+
+/// The lanes of a group of rows, folded together.
+LogicalResult KernelLowering::MapLowering::foldGroup(Value firstRow) {
+  SmallVector<SmallVector<Value>> tuples(width);
+  for (int64_t i = 0; i < width; ++i)
+    for (auto [partial, identity] : llvm::zip(partials, identities))
+      tuples[i].push_back(
+          fromStorage(b, k.loadVector(partial, {k.index(i), k.index(0)}, width),
+                      identity.getType()));
+  if (failed(foldRows(b, fused.getBody().front(), width, tuples)))
+    return failure();
+  for (auto [value, storage] : llvm::zip(tuples[0], reducedBuffers))
+    k.storeVector(toStorage(b, value), storage, firstRow);
+  return success();
+}
+
+LogicalResult KernelLowering::MapLowering::lower() {
+  auto type = cast<TileType>(op.getResult(0).getType());
+  int64_t rows = type.getRows();
   for (Value result : op.getResults()) {
     // A result that only the fused reduction reads is never stored.
     bool needed = llvm::any_of(result.getUsers(),
                                [&](Operation *user) { return user != fused; });
     stored.push_back(needed);
     if (needed)
-      resultBuffer(result, op.getInputs(), op);
+      k.resultBuffer(result, op.getInputs(), op);
   }
+  if (type.isRowVector())
+    return lowerColumn(rows);
 
-  if (type.isRowVector()) {
-    int64_t width = std::gcd(rows, lanes);
-    LogicalResult status = success();
-    loop(rows, width, loc, [&](Value r) {
-      BodyVectorizer vectorizer(builder, width);
-      Value r32 =
-          arith::IndexCastOp::create(builder, loc, builder.getI32Type(), r);
-      vectorizer.mapLinear(body.getArgument(0), r32);
-      vectorizer.mapUniform(body.getArgument(1), zero(builder.getI32Type()));
-      for (auto [i, input] : llvm::enumerate(op.getInputs())) {
-        auto inputType = cast<TileType>(input.getType());
-        if (inputType.getRows() == 1)
-          vectorizer.mapUniform(
-              body.getArgument(2 + i),
-              fromStorage(
-                  builder,
-                  memref::LoadOp::create(builder, loc, buffer(input), index(0)),
-                  inputType.getElementType()));
-        else
-          vectorizer.mapVector(body.getArgument(2 + i),
-                               fromStorage(builder,
-                                           loadVector(buffer(input), r, width),
-                                           inputType.getElementType()));
-      }
-      status = vectorizer.emit(body);
-      if (failed(status))
-        return;
-      SmallVector<Value> values;
-      for (unsigned i = 0; i < op.getNumResults(); ++i)
-        values.push_back(vectorizer.yielded(body, i));
-      for (auto [i, result] : llvm::enumerate(op.getResults()))
-        if (stored[i])
-          storeVector(toStorage(builder, values[i]), buffer(result), r);
-    });
-    return status;
-  }
-
-  int64_t width = lanes;
-  SmallVector<Value> identities;
-  if (fused)
-    for (Value identity : fused.getIdentities())
-      identities.push_back(identity);
-  int64_t numReduced = identities.size();
-  int64_t vectors = cols / width;
-  int64_t unroll = std::gcd(vectors, reduceUnroll);
-  // What neighbours share, as random words, is seen within an iteration.
-  constexpr int64_t longBody = 100, sharing = 64;
-  if (!fused && int64_t(body.getOperations().size()) > longBody)
-    unroll = std::gcd(vectors, std::max<int64_t>(sharing / width, 1));
-  SmallVector<Value> reducedBuffers;
-  if (fused)
-    for (Value result : fused.getResults())
-      reducedBuffers.push_back(resultBuffer(result, {}, fused));
-
-  // With enough rows their lanes are folded together at the end of a group.
-  bool grouped = fused && rows % width == 0;
-  SmallVector<Value> partials;
-  if (grouped)
-    for (Value identity : identities)
-      partials.push_back(
-          allocate(TileType::get(builder.getContext(), width, width,
-                                 storageType(identity.getType()))));
-
+  prepareReduction(rows, type.getCols());
   LogicalResult status = success();
-  auto oneRow = [&](Value r, Value rowOfGroup) {
-    Value r32 =
-        arith::IndexCastOp::create(builder, loc, builder.getI32Type(), r);
-    // What is the same for a whole row is loaded once.
-    SmallVector<Value> uniform(op.getInputs().size());
-    for (auto [i, input] : llvm::enumerate(op.getInputs())) {
-      auto inputType = cast<TileType>(input.getType());
-      if (inputType.isRowVector())
-        uniform[i] = fromStorage(
-            builder,
-            memref::LoadOp::create(builder, loc, buffer(input),
-                                   inputType.getRows() == 1 ? index(0) : r),
-            inputType.getElementType());
-    }
-    // One vector of columns from `c`; gives the reduced inputs.
-    auto step = [&](Value c, int64_t offset,
-                    SmallVectorImpl<Value> &reducedInputs) {
-      BodyVectorizer vectorizer(builder, width);
-      Value c32 =
-          arith::IndexCastOp::create(builder, loc, builder.getI32Type(), c);
-      vectorizer.mapUniform(body.getArgument(0), r32);
-      int64_t together = width * unroll;
-      bool isPower = llvm::isPowerOf2_64(together);
-      vectorizer.mapLinear(body.getArgument(1), c32, isPower ? together : 1,
-                           isPower ? offset : 0);
-      for (auto [i, input] : llvm::enumerate(op.getInputs())) {
-        auto inputType = cast<TileType>(input.getType());
-        if (uniform[i]) {
-          vectorizer.mapUniform(body.getArgument(2 + i), uniform[i]);
-          continue;
-        }
-        Value row = inputType.getRows() == 1 ? index(0) : r;
-        vectorizer.mapVector(
-            body.getArgument(2 + i),
-            fromStorage(builder, loadVector(buffer(input), {row, c}, width),
-                        inputType.getElementType()));
-      }
-      status = vectorizer.emit(body);
-      if (failed(status))
-        return;
-      SmallVector<Value> values;
-      for (unsigned i = 0; i < op.getNumResults(); ++i)
-        values.push_back(vectorizer.yielded(body, i));
-      for (auto [i, result] : llvm::enumerate(op.getResults()))
-        if (stored[i])
-          storeVector(toStorage(builder, values[i]), buffer(result), {r, c});
-      if (fused)
-        for (Value input : fused.getInputs())
-          reducedInputs.push_back(
-              values[cast<OpResult>(input).getResultNumber()]);
-    };
-
-    SmallVector<Value> accumulators;
-    for (int64_t u = 0; u < unroll; ++u)
-      for (Value identity : identities)
-        accumulators.push_back(splat(identity, width));
-    auto forOp = scf::ForOp::create(builder, loc, index(0), index(cols),
-                                    index(width * unroll), accumulators);
-    {
-      OpBuilder::InsertionGuard guard(builder);
-      if (!forOp.getBody()->empty())
-        builder.setInsertionPoint(forOp.getBody(), forOp.getBody()->begin());
-      else
-        builder.setInsertionPointToStart(forOp.getBody());
-      SmallVector<Value> next;
-      for (int64_t u = 0; u < unroll; ++u) {
-        Value c = builder.createOrFold<arith::AddIOp>(
-            loc, forOp.getInductionVar(), index(u * width));
-        SmallVector<Value> inputs, combined;
-        step(c, u * width, inputs);
-        if (failed(status))
-          return;
-        if (!fused)
-          continue;
-        SmallVector<Value> carried(
-            forOp.getRegionIterArgs().slice(u * numReduced, numReduced));
-        status = combine(builder, fused.getBody().front(), width, carried,
-                         inputs, combined);
-        if (failed(status))
-          return;
-        next.append(combined.begin(), combined.end());
-      }
-      if (fused) {
-        builder.setInsertionPointToEnd(forOp.getBody());
-        scf::YieldOp::create(builder, loc, next);
-      }
-    }
-    if (!fused)
-      return;
-    // Accumulators, pairwise; then the lanes.
-    SmallVector<Value> all(forOp.getResults());
-    Block &combiner = fused.getBody().front();
-    int64_t count = unroll;
-    for (; count > 1; count /= 2) {
-      SmallVector<Value> halved;
-      for (int64_t u = 0; u < count / 2; ++u) {
-        ArrayRef<Value> from(all);
-        SmallVector<Value> a(from.slice(u * numReduced, numReduced));
-        SmallVector<Value> b(
-            from.slice((u + count / 2) * numReduced, numReduced));
-        SmallVector<Value> ab;
-        status = combine(builder, combiner, width, a, b, ab);
-        if (failed(status))
-          return;
-        halved.append(ab.begin(), ab.end());
-      }
-      all = halved;
-    }
-    if (grouped) {
-      for (auto [value, partial] : llvm::zip(all, partials))
-        storeVector(toStorage(builder, value), partial, {rowOfGroup, index(0)});
-      return;
-    }
-    status = foldLanes(builder, combiner, width, all);
-    if (failed(status))
-      return;
-    for (auto [value, storage] : llvm::zip(all, reducedBuffers))
-      memref::StoreOp::create(builder, loc, toStorage(builder, value), storage,
-                              r);
-  };
   if (!grouped) {
-    loop(rows, 1, loc, [&](Value r) { oneRow(r, Value()); });
+    k.loop(rows, 1, loc, [&](Value r) { status = lowerRow(r, Value()); });
     return status;
   }
-  loop(rows, width, loc, [&](Value r0) {
-    loop(width, 1, loc, [&](Value i) {
-      oneRow(builder.createOrFold<arith::AddIOp>(loc, r0, i), i);
+  k.loop(rows, width, loc, [&](Value r0) {
+    k.loop(width, 1, loc, [&](Value i) {
+      status = lowerRow(b.createOrFold<arith::AddIOp>(loc, r0, i), i);
     });
-    if (failed(status))
-      return;
-    SmallVector<SmallVector<Value>> tuples(width);
-    for (int64_t i = 0; i < width; ++i)
-      for (auto [partial, identity] : llvm::zip(partials, identities))
-        tuples[i].push_back(fromStorage(
-            builder, loadVector(partial, {index(i), index(0)}, width),
-            identity.getType()));
-    status = foldRows(builder, fused.getBody().front(), width, tuples);
-    if (failed(status))
-      return;
-    for (auto [value, storage] : llvm::zip(tuples[0], reducedBuffers))
-      storeVector(toStorage(builder, value), storage, r0);
+    if (succeeded(status))
+      status = foldGroup(r0);
   });
   return status;
+}
+
+LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
+  return MapLowering(*this, op, fused).lower();
 }
 
 LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
@@ -562,193 +627,6 @@ LogicalResult KernelLowering::lowerOrderedReduce(ReduceOp op) {
       return;
     for (auto [value, result] : llvm::zip(reduced, op.getResults()))
       storeVector(toStorage(builder, value), buffer(result), r);
-  });
-  return status;
-}
-
-/// One key's turn in a fold: the states after it.
-SmallVector<Value> KernelLowering::foldKey(FoldOp op, Value r, Value c, Value d,
-                                           int64_t width,
-                                           ArrayRef<Value> carried,
-                                           LogicalResult &status) {
-  Location loc = op.getLoc();
-  Block &body = op.getBody().front();
-  BodyVectorizer vectorizer(builder, width);
-  auto cast32 = [&](Value value) -> Value {
-    return arith::IndexCastOp::create(builder, loc, builder.getI32Type(),
-                                      value);
-  };
-  vectorizer.mapUniform(body.getArgument(0), cast32(r));
-  vectorizer.mapUniform(body.getArgument(1), cast32(c));
-  unsigned next = 2;
-  for (Value score : op.getScores())
-    vectorizer.mapUniform(
-        body.getArgument(next++),
-        memref::LoadOp::create(builder, loc, buffer(score), ValueRange{r, c}));
-  for (Value value : op.getValues())
-    vectorizer.mapVector(body.getArgument(next++),
-                         loadVector(buffer(value), {c, d}, width));
-  for (Value state : carried) {
-    if (isa<VectorType>(state.getType()))
-      vectorizer.mapVector(body.getArgument(next++), state);
-    else
-      vectorizer.mapUniform(body.getArgument(next++), state);
-  }
-  status = vectorizer.emit(body);
-  if (failed(status))
-    return {};
-  SmallVector<Value> values;
-  for (auto [i, state] : llvm::enumerate(carried)) {
-    bool isVector = isa<VectorType>(state.getType());
-    values.push_back(isVector ? vectorizer.yielded(body, i)
-                              : vectorizer.yieldedUniform(body, i));
-    if (values.back())
-      continue;
-    status = op.emitOpError("expected the state of one column, number ")
-             << i << ", not to depend on the values";
-    return {};
-  }
-  return values;
-}
-
-/// Keys are compared with the threshold a vector at a time. Those of a vector
-/// that has one above it are asked again one by one, since each that is folded
-/// may raise it.
-LogicalResult KernelLowering::lowerThresholdFold(FoldOp op,
-                                                 unsigned threshold) {
-  Location loc = op.getLoc();
-  Value scores = op.getScores().front();
-  auto type = cast<TileType>(scores.getType());
-  int64_t width = std::gcd(type.getCols(), lanes);
-  for (Value result : op.getResults())
-    buffers[result] = allocate(cast<TileType>(result.getType()));
-  LogicalResult status = success();
-  Value r;
-  auto passes = [&](Value c, int64_t count, Value least) -> Value {
-    auto read = [&](Value tile) -> Value {
-      if (count > 1)
-        return loadVector(buffer(tile), {r, c}, count);
-      return memref::LoadOp::create(builder, loc, buffer(tile),
-                                    ValueRange{r, c});
-    };
-    // A score that is no number passes.
-    Value above = arith::CmpFOp::create(
-        builder, loc, arith::CmpFPredicate::UGT, read(scores),
-        count > 1 ? splat(least, count) : least);
-    if (!op.getLive())
-      return above;
-    Value live = fromStorage(builder, read(op.getLive()), builder.getI1Type());
-    return arith::AndIOp::create(builder, loc, above, live);
-  };
-  using States = SmallVector<Value>;
-  auto branch = [&](Value condition, ArrayRef<Value> states,
-                    function_ref<States()> then) -> States {
-    auto ifOp = scf::IfOp::create(builder, loc, ValueRange(states).getTypes(),
-                                  condition, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(ifOp.elseBlock());
-    scf::YieldOp::create(builder, loc, states);
-    builder.setInsertionPointToStart(ifOp.thenBlock());
-    States next = then();
-    scf::YieldOp::create(builder, loc, failed(status) ? States(states) : next);
-    return ifOp.getResults();
-  };
-  loop(type.getRows(), 1, loc, [&](Value row) {
-    r = row;
-    States initial;
-    for (Value state : op.getStates())
-      initial.push_back(
-          memref::LoadOp::create(builder, loc, buffer(state), row));
-    States folded = carry(
-        type.getCols() / width, initial, loc,
-        [&](Value number, ArrayRef<Value> carried) -> States {
-          Value first =
-              arith::MulIOp::create(builder, loc, number, index(width));
-          Value above = passes(first, width, carried[threshold]);
-          Value some = width == 1
-                           ? above
-                           : vector::ReductionOp::create(
-                                 builder, loc, vector::CombiningKind::OR, above)
-                                 .getResult();
-          return branch(some, carried, [&] {
-            return carry(width, carried, loc,
-                         [&](Value lane, ArrayRef<Value> states) -> States {
-                           Value c =
-                               arith::AddIOp::create(builder, loc, first, lane);
-                           Value one = passes(c, 1, states[threshold]);
-                           return branch(one, states, [&] {
-                             return foldKey(op, r, c, index(0), /*width=*/1,
-                                            states, status);
-                           });
-                         });
-          });
-        });
-    for (auto [value, result] : llvm::zip(folded, op.getResults()))
-      memref::StoreOp::create(builder, loc, value, buffer(result), row);
-  });
-  return status;
-}
-
-LogicalResult KernelLowering::lowerFold(FoldOp op) {
-  if (std::optional<unsigned> threshold = getThreshold(op))
-    return lowerThresholdFold(op, *threshold);
-  Location loc = op.getLoc();
-  auto scoreType = cast<TileType>(op.getScores()[0].getType());
-  int64_t rows = scoreType.getRows(), keys = scoreType.getCols();
-  int64_t channels = 1;
-  for (Value state : op.getStates())
-    channels = std::max(channels, cast<TileType>(state.getType()).getCols());
-  int64_t width = channels == 1 ? 1 : lanes;
-
-  // Row states are computed again for every group of channels, so their
-  // results must not overwrite what the next group starts from.
-  for (auto [state, result] : llvm::zip(op.getStates(), op.getResults())) {
-    if (cast<TileType>(state.getType()).isRowVector())
-      buffers[result] = allocate(cast<TileType>(result.getType()));
-    else
-      resultBuffer(result, state, op);
-  }
-  LogicalResult status = success();
-  loop(rows, 1, loc, [&](Value r) {
-    loop(channels, width, loc, [&](Value d) {
-      SmallVector<Value> initial;
-      for (Value state : op.getStates()) {
-        if (cast<TileType>(state.getType()).isRowVector())
-          initial.push_back(
-              memref::LoadOp::create(builder, loc, buffer(state), r));
-        else
-          initial.push_back(loadVector(buffer(state), {r, d}, width));
-      }
-      auto step = [&](Value c, ArrayRef<Value> carried) -> SmallVector<Value> {
-        if (!op.getLive())
-          return foldKey(op, r, c, d, width, carried, status);
-        Value byte = memref::LoadOp::create(builder, loc, buffer(op.getLive()),
-                                            ValueRange{r, c});
-        Value live = fromStorage(builder, byte, builder.getI1Type());
-        auto branch =
-            scf::IfOp::create(builder, loc, ValueRange(initial).getTypes(),
-                              live, /*withElseRegion=*/true);
-        OpBuilder::InsertionGuard guard(builder);
-        builder.setInsertionPointToStart(branch.thenBlock());
-        SmallVector<Value> values =
-            foldKey(op, r, c, d, width, carried, status);
-        if (failed(status))
-          return {};
-        scf::YieldOp::create(builder, loc, values);
-        builder.setInsertionPointToStart(branch.elseBlock());
-        scf::YieldOp::create(builder, loc, carried);
-        return branch.getResults();
-      };
-      SmallVector<Value> folded = carry(keys, initial, loc, step);
-      if (failed(status))
-        return;
-      for (auto [value, result] : llvm::zip(folded, op.getResults())) {
-        if (isa<VectorType>(value.getType()))
-          storeVector(value, buffer(result), {r, d});
-        else
-          memref::StoreOp::create(builder, loc, value, buffer(result), r);
-      }
-    });
   });
   return status;
 }

@@ -208,10 +208,47 @@ static Setter setBroadcast(const char *key, std::string &field) {
   };
 }
 
+static Setter setText(std::string &field) {
+  return [&field](const std::string &value) {
+    field = value;
+    return success();
+  };
+}
+
 static bool parseWord(const std::string &text, uint64_t &word) {
   const char *end = text.data() + text.size();
   auto [rest, error] = std::from_chars(text.data(), end, word);
   return error == std::errc() && rest == end;
+}
+
+/// Whether what --attention says goes together.
+static Status checkSpec(const AttentionSpec &spec, bool hasRng) {
+  if (spec.dropout.has_value() != hasRng)
+    return Failure{
+        "expected dropout and dropout_rng together, but got one of them"};
+  if (spec.dropout && !(*spec.dropout >= 0.0 && *spec.dropout <= 1.0))
+    return fail("dropout between 0 and 1", std::to_string(*spec.dropout));
+  if (spec.append >= 0 && (spec.lengths.empty() || spec.append > spec.sk))
+    return Failure{
+        "expected append with lengths, and no more rows than sk, but "
+        "got " +
+        std::string(spec.lengths.empty() ? "no lengths" : "more")};
+  if (spec.rolling &&
+      (spec.kStart.empty() || spec.page > 0 || spec.sequences > 0))
+    return Failure{"expected rolling with k_start, and without page and "
+                   "sequences, but got none or one of these"};
+  if (spec.page > 0 && (spec.sequences > 0 || spec.layout == "sbhd"))
+    return Failure{"expected page without sequences and with layout bhsd or "
+                   "bshd, but got one of these"};
+  if (spec.page > 0 && spec.lengths.empty() && spec.sk % spec.page)
+    return Failure{"expected page with lengths, or sk to be a multiple of it, "
+                   "but got sk=" +
+                   std::to_string(spec.sk)};
+  if (spec.sequences > 0 && (!spec.bias.empty() || !spec.mask.empty() ||
+                             !spec.lengths.empty() || spec.b != 1))
+    return Failure{"expected sequences without b, bias, mask and lengths, but "
+                   "got one of them"};
+  return success();
 }
 
 static Result<AttentionSpec> parseSpec(const std::string &text) {
@@ -252,26 +289,14 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
       {"sinks", setInteger("sinks", sinks, 0, 1)},
       {"sequences", setInteger("sequences", spec.sequences, 0, maxSize)},
       {"outputs", setInteger("outputs", outputs, 1, 16)},
-      {"monoid",
-       [&](const std::string &value) {
-         spec.monoid = value;
-         return success();
-       }},
-      {"lengths",
-       [&](const std::string &value) {
-         spec.lengths = value;
-         return success();
-       }},
+      {"monoid", setText(spec.monoid)},
+      {"lengths", setText(spec.lengths)},
       {"page", setInteger("page", spec.page, 1, maxSize)},
       {"rolling", setInteger("rolling", rolling, 0, 1)},
       {"append", setInteger("append", spec.append, 0, maxSize)},
       {"batch_invariant", setInteger("batch_invariant", batchInvariant, 0, 1)},
       {"cascade", setInteger("cascade", cascade, 0, 4)},
-      {"k_start",
-       [&](const std::string &value) {
-         spec.kStart = value;
-         return success();
-       }},
+      {"k_start", setText(spec.kStart)},
       {"window", [&](const std::string &value) -> Status {
          std::vector<std::string> parts = split(value, ':');
          if (parts.size() != 2)
@@ -318,32 +343,9 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
   spec.rolling = rolling;
   spec.batchInvariant = batchInvariant;
   spec.cascade = cascade;
-  if (spec.dropout.has_value() != hasRng)
-    return Failure{
-        "expected dropout and dropout_rng together, but got one of them"};
-  if (spec.dropout && !(*spec.dropout >= 0.0 && *spec.dropout <= 1.0))
-    return fail("dropout between 0 and 1", std::to_string(*spec.dropout));
-  if (spec.append >= 0 && (spec.lengths.empty() || spec.append > spec.sk))
-    return Failure{
-        "expected append with lengths, and no more rows than sk, but "
-        "got " +
-        std::string(spec.lengths.empty() ? "no lengths" : "more")};
-  if (spec.rolling &&
-      (spec.kStart.empty() || spec.page > 0 || spec.sequences > 0))
-    return Failure{"expected rolling with k_start, and without page and "
-                   "sequences, but got none or one of these"};
-  if (spec.page > 0 && (spec.sequences > 0 || spec.layout == "sbhd"))
-    return Failure{"expected page without sequences and with layout bhsd or "
-                   "bshd, but got one of these"};
-  if (spec.page > 0 && spec.lengths.empty() && spec.sk % spec.page)
-    return Failure{"expected page with lengths, or sk to be a multiple of it, "
-                   "but got sk=" +
-                   std::to_string(spec.sk)};
   spec.outputs = int(outputs);
-  if (spec.sequences > 0 && (!spec.bias.empty() || !spec.mask.empty() ||
-                             !spec.lengths.empty() || spec.b != 1))
-    return Failure{"expected sequences without b, bias, mask and lengths, but "
-                   "got one of them"};
+  if (Status ok = checkSpec(spec, hasRng); !ok)
+    return ok.takeFailure();
   return spec;
 }
 
@@ -351,64 +353,87 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
 // The whole
 //===----------------------------------------------------------------------===//
 
-Result<Options> attn::run::parseOptions(int argc, char **argv) {
-  Options options;
-  std::string scoreFile, maskFile;
-  auto text = [](std::string &field) -> Setter {
-    return [&field](const std::string &value) {
-      field = value;
-      return success();
+namespace {
+
+/// Files with the text of a region.
+struct RegionFiles {
+  std::string score, mask;
+};
+
+} // namespace
+
+/// NAME=VALUE, each time one more; `form` is what an error expects.
+static Setter addPair(std::vector<std::pair<std::string, std::string>> &field,
+                      const char *form) {
+  return [&field, form](const std::string &value) -> Status {
+    size_t equals = value.find('=');
+    if (equals == std::string::npos || equals == 0)
+      return fail(form, value);
+    field.push_back({value.substr(0, equals), value.substr(equals + 1)});
+    return success();
+  };
+}
+
+/// A field that `parse` reads.
+template <typename Field, typename Parse>
+static Setter setParsed(Field &field, Parse parse) {
+  return [&field, parse](const std::string &value) -> Status {
+    auto parsed = parse(value);
+    if (!parsed)
+      return parsed.takeFailure();
+    field = *parsed;
+    return success();
+  };
+}
+
+static Status addSizes(Options &options, const std::string &value) {
+  for (const std::string &item : split(value, ',')) {
+    size_t equals = item.find('=');
+    if (equals == std::string::npos)
+      return fail("--sizes NAME=N,...", item);
+    auto size = parseInteger("--sizes", item.substr(equals + 1), 0, INT32_MAX);
+    if (!size)
+      return size.takeFailure();
+    for (auto &[name, unused] : options.sizes)
+      if (name == item.substr(0, equals))
+        return fail("each dimension of --sizes once", name + " again");
+    options.sizes.push_back({item.substr(0, equals), *size});
+  }
+  return success();
+}
+
+/// Options without values.
+static std::map<std::string, bool *> listFlags(Options &options) {
+  return {{"--check", &options.check},
+          {"--bench", &options.bench},
+          {"--autotune", &options.autotune},
+          {"--no-cache", &options.noCache},
+          {"--progress", &options.progress},
+          {"--explain", &options.explain},
+          {"--timings", &options.timings},
+          {"--help", &options.help},
+          {"-h", &options.help}};
+}
+
+/// Options with values.
+static std::map<std::string, Setter> listSetters(Options &options,
+                                                 RegionFiles &files) {
+  auto integer = [](const char *name, int64_t least, int64_t most) {
+    return [=](const std::string &value) {
+      return parseInteger(name, value, least, most);
     };
   };
-  auto pairs = [](std::vector<std::pair<std::string, std::string>> &field,
-                  const char *form) -> Setter {
-    return [&field, form](const std::string &value) -> Status {
-      size_t equals = value.find('=');
-      if (equals == std::string::npos || equals == 0)
-        return fail(form, value);
-      field.push_back({value.substr(0, equals), value.substr(equals + 1)});
-      return success();
-    };
-  };
-  const std::map<std::string, bool *> flags = {
-      {"--check", &options.check},
-      {"--bench", &options.bench},
-      {"--autotune", &options.autotune},
-      {"--no-cache", &options.noCache},
-      {"--progress", &options.progress},
-      {"--explain", &options.explain},
-      {"--timings", &options.timings},
-      {"--help", &options.help},
-      {"-h", &options.help}};
-  const std::map<std::string, Setter> setters = {
-      {"--scan",
-       [&](const std::string &value) -> Status {
-         auto spec = parseScan(value);
-         if (!spec)
-           return spec.takeFailure();
-         options.scan = *spec;
-         return success();
-       }},
-      {"--attention",
-       [&](const std::string &value) -> Status {
-         auto spec = parseSpec(value);
-         if (!spec)
-           return spec.takeFailure();
-         options.attention = *spec;
-         return success();
-       }},
+  return {
+      {"--scan", setParsed(options.scan, parseScan)},
+      {"--attention", setParsed(options.attention, parseSpec)},
       {"--ladder",
-       [&](const std::string &value) -> Status {
-         auto spec = parseSpec(value);
-         if (!spec)
-           return spec.takeFailure();
-         options.attention = *spec;
+       [&](const std::string &value) {
          options.ladder = true;
-         return success();
+         return setParsed(options.attention, parseSpec)(value);
        }},
-      {"--ladder-picture", text(options.ladderPicture)},
-      {"--entry", text(options.entry)},
-      {"--target", text(options.target)},
+      {"--ladder-picture", setText(options.ladderPicture)},
+      {"--entry", setText(options.entry)},
+      {"--target", setText(options.target)},
       {"--device",
        [&](const std::string &value) {
          if (value == "emulator" || value.rfind("emulator:", 0) == 0) {
@@ -418,64 +443,37 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
          return setChoice("--device", options.device,
                           {"cpu", "cuda", "emulator"})(value);
        }},
-      {"--start-from", text(options.startFrom)},
-      {"--until-after", text(options.untilAfter)},
-      {"--dump-phases-to", text(options.dumpPhasesTo)},
-      {"--schedule", text(options.schedule)},
-      {"--monoid", text(options.monoidFile)},
-      {"--score-mod", text(scoreFile)},
-      {"--mask-mod", text(maskFile)},
-      {"--timeline", text(options.timeline)},
-      {"--mask-picture", text(options.maskPicture)},
+      {"--start-from", setText(options.startFrom)},
+      {"--until-after", setText(options.untilAfter)},
+      {"--dump-phases-to", setText(options.dumpPhasesTo)},
+      {"--schedule", setText(options.schedule)},
+      {"--monoid", setText(options.monoidFile)},
+      {"--score-mod", setText(files.score)},
+      {"--mask-mod", setText(files.mask)},
+      {"--timeline", setText(options.timeline)},
+      {"--mask-picture", setText(options.maskPicture)},
       {"--check-against",
        [&](const std::string &value) {
          options.checkAgainst = value;
          options.check = true;
          return success();
        }},
-      {"--input", pairs(options.inputs, "--input NAME=VALUE")},
-      {"--output", pairs(options.outputs, "--output NAME=FILE.npy")},
+      {"--input", addPair(options.inputs, "--input NAME=VALUE")},
+      {"--output", addPair(options.outputs, "--output NAME=FILE.npy")},
       {"--sizes",
-       [&](const std::string &value) -> Status {
-         for (const std::string &item : split(value, ',')) {
-           size_t equals = item.find('=');
-           if (equals == std::string::npos)
-             return fail("--sizes NAME=N,...", item);
-           auto size =
-               parseInteger("--sizes", item.substr(equals + 1), 0, INT32_MAX);
-           if (!size)
-             return size.takeFailure();
-           for (auto &[name, unused] : options.sizes)
-             if (name == item.substr(0, equals))
-               return fail("each dimension of --sizes once", name + " again");
-           options.sizes.push_back({item.substr(0, equals), *size});
-         }
-         return success();
-       }},
-      {"--seed",
-       [&](const std::string &value) -> Status {
-         auto seed = parseInteger("--seed", value, 0, INT64_MAX);
-         if (!seed)
-           return seed.takeFailure();
-         options.seed = *seed;
-         return success();
-       }},
-      {"--threads",
-       [&](const std::string &value) -> Status {
-         auto threads = parseInteger("--threads", value, 1, 1024);
-         if (!threads)
-           return threads.takeFailure();
-         options.threads = int(*threads);
-         return success();
-       }},
-      {"--bench-seconds", [&](const std::string &value) -> Status {
-         auto seconds = parseNumber("--bench-seconds", value);
-         if (!seconds)
-           return seconds.takeFailure();
-         options.benchSeconds = *seconds;
-         return success();
-       }}};
+       [&](const std::string &value) { return addSizes(options, value); }},
+      {"--seed", setParsed(options.seed, integer("--seed", 0, INT64_MAX))},
+      {"--threads", setParsed(options.threads, integer("--threads", 1, 1024))},
+      {"--bench-seconds",
+       setParsed(options.benchSeconds, [](const std::string &value) {
+         return parseNumber("--bench-seconds", value);
+       })}};
+}
 
+static Status readArguments(int argc, char **argv, Options &options,
+                            RegionFiles &files) {
+  const std::map<std::string, bool *> flags = listFlags(options);
+  const std::map<std::string, Setter> setters = listSetters(options, files);
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i], name = argument;
     if (auto flag = flags.find(argument); flag != flags.end()) {
@@ -503,10 +501,13 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
       value = argv[i];
     }
     if (Status ok = setter->second(*value); !ok)
-      return ok.takeFailure();
+      return ok;
   }
-  if (options.help)
-    return options;
+  return success();
+}
+
+/// Whether options go with a file, --attention or --scan.
+static Status checkSubject(const Options &options, const RegionFiles &files) {
   if (options.scan) {
     if (options.attention || !options.file.empty() ||
         !options.schedule.empty() || !options.monoidFile.empty() ||
@@ -531,14 +532,6 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
     return Failure{"expected --ladder without --schedule, --bench, --autotune, "
                    "--input, --output, --until-after and --mask-picture, but "
                    "got one of these"};
-  bool emulates = options.device.rfind("emulator", 0) == 0;
-  if (!options.timeline.empty() && !emulates)
-    return Failure{"expected --timeline together with --device emulator, but "
-                   "got another device"};
-  if (emulates) {
-    bool isComplete = options.target.empty() || options.device != "emulator";
-    options.target = options.device + (isComplete ? "" : ":" + options.target);
-  }
   if (options.autotune && (!options.attention || !options.schedule.empty()))
     return Failure{"expected --autotune together with --attention and no "
                    "--schedule, but got another"};
@@ -550,11 +543,15 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
   if (!options.attention && !options.monoidFile.empty())
     return Failure{"expected --monoid together with --attention, but got a "
                    "file"};
-  if (!options.attention && !(scoreFile.empty() && maskFile.empty()))
+  if (!options.attention && !(files.score.empty() && files.mask.empty()))
     return Failure{"expected --score-mod and --mask-mod together with "
                    "--attention, but got a file"};
-  for (auto [file, into] : {std::pair(&scoreFile, &AttentionSpec::scoreMod),
-                            {&maskFile, &AttentionSpec::maskMod}}) {
+  return success();
+}
+
+static Status readRegions(Options &options, const RegionFiles &files) {
+  for (auto [file, into] : {std::pair(&files.score, &AttentionSpec::scoreMod),
+                            {&files.mask, &AttentionSpec::maskMod}}) {
     if (file->empty())
       continue;
     auto read = readFile(*file);
@@ -564,5 +561,27 @@ Result<Options> attn::run::parseOptions(int argc, char **argv) {
       return fail("the text of a region in " + *file, "");
     (*options.attention).*into = *read;
   }
+  return success();
+}
+
+Result<Options> attn::run::parseOptions(int argc, char **argv) {
+  Options options;
+  RegionFiles files;
+  if (Status ok = readArguments(argc, argv, options, files); !ok)
+    return ok.takeFailure();
+  if (options.help)
+    return options;
+  if (Status ok = checkSubject(options, files); !ok)
+    return ok.takeFailure();
+  bool emulates = options.device.rfind("emulator", 0) == 0;
+  if (!options.timeline.empty() && !emulates)
+    return Failure{"expected --timeline together with --device emulator, but "
+                   "got another device"};
+  if (emulates) {
+    bool isComplete = options.target.empty() || options.device != "emulator";
+    options.target = options.device + (isComplete ? "" : ":" + options.target);
+  }
+  if (Status ok = readRegions(options, files); !ok)
+    return ok.takeFailure();
   return options;
 }

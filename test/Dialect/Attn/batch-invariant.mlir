@@ -1,7 +1,7 @@
 // What batch_invariant leaves out, and where it cuts the keys, on each target.
 // RUN: attn-opt %s --attn-set-target=target=cpu-avx512 --attn-import-prelude --attn-to-aggregate --attn-choose-schedule --attn-split | FileCheck %s --check-prefix=CPU
 // RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-import-prelude --attn-to-aggregate --attn-choose-schedule --attn-split | FileCheck %s --check-prefix=GPU
-// RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-import-prelude --attn-to-aggregate --attn-fix-anchor --attn-choose-schedule --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile | FileCheck %s --check-prefix=TILE
+// RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-import-prelude --attn-to-aggregate --attn-fix-anchor --attn-choose-schedule --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile | FileCheck %s --check-prefix=TILE
 // RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-import-prelude --attn-to-aggregate --attn-choose-schedule=explain=1 2>&1 >/dev/null | FileCheck %s --check-prefix=EXPLAIN
 
 // EXPLAIN: batch invariant: each row takes its keys in tiles of 96, in order, parts of 1056 each by itself and then in order, whatever is beside it

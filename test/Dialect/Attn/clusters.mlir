@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-check-laws --attn-to-aggregate --attn-choose-schedule --attn-relax-maximum --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-check-laws --attn-to-aggregate --attn-choose-schedule --attn-relax-maximum --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
 
 // Blocks 2 n and 2 n + 1 take neighbouring tiles of one head, for which there is
 // an even number of tiles. A tile that fills up the last pair has no rows.

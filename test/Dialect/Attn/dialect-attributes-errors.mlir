@@ -158,3 +158,13 @@ func.func private @f() attributes {attn.score_unit}
 
 // expected-error @+1 {{expected attn.linear_bias to be a unit attribute of attn.aggregate or attn.partial, but got unit on func.func}}
 func.func private @f() attributes {attn.linear_bias}
+
+// -----
+
+// expected-error @+1 {{expected attn.packed_heads to be a unit attribute of attn.aggregate or attn.partial, but got unit on func.func}}
+func.func private @f() attributes {attn.packed_heads}
+
+// -----
+
+// expected-error @+1 {{expected attn.listed_keys to be "tiles" or "bits" on attn.aggregate, but got "words" on func.func}}
+func.func private @f() attributes {attn.listed_keys = "words"}

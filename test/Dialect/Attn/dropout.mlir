@@ -1,5 +1,5 @@
 // RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --canonicalize | FileCheck %s --check-prefix=AGGREGATE
-// RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --canonicalize --attn-set-target="target=cpu-avx2" --attn-choose-schedule --attn-fold-bases --attn-split --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile | FileCheck %s --check-prefix=TILE
+// RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --canonicalize --attn-set-target="target=cpu-avx2" --attn-choose-schedule --attn-fold-bases --attn-split --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile | FileCheck %s --check-prefix=TILE
 // RUN: attn-opt %s --verify-roundtrip -o %t
 
 // The scores and the monoid are those without dropout; a factor of the values

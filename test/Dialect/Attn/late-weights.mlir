@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-choose-schedule --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile --tile-expand-stream --canonicalize | FileCheck %s
+// RUN: attn-opt %s --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-choose-schedule --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile --tile-expand-stream --canonicalize | FileCheck %s
 
 // The weight of the third component is the score, in units of 2^20. It is made
 // from the statistic, with the factor: nothing is computed before the

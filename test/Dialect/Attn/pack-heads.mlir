@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-to-aggregate --attn-split --attn-relax-maximum --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-to-aggregate --attn-split --attn-relax-maximum --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
 
 // The rows of all query heads of a key head are rows of one tile: the plan has
 // views of queries and results for that, and gives the blocks to one of two

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --verify-roundtrip -o %t
 // RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --canonicalize | FileCheck %s --check-prefix=AGGREGATE
-// RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --canonicalize --attn-set-target="target=cpu-avx2" --attn-choose-schedule --attn-fold-bases --attn-split --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TILE
+// RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --canonicalize --attn-set-target="target=cpu-avx2" --attn-choose-schedule --attn-fold-bases --attn-split --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TILE
 // RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --canonicalize --attn-fold-bases | FileCheck %s --check-prefix=FOLD
 
 // Keys are at k_start + j and queries behind them: the last one is where the last

@@ -1,6 +1,6 @@
 // RUN: attn-opt %s --attn-set-target=target=cpu-avx2 --attn-import-prelude --attn-to-aggregate --attn-choose-schedule --attn-share-prefixes=explain=1 --attn-choose-schedule=missing=1 --verify-diagnostics | FileCheck %s
 // RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-import-prelude --attn-to-aggregate --attn-choose-schedule --attn-share-prefixes=explain=1 --verify-diagnostics | FileCheck %s --check-prefix=GPU
-// RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-import-prelude --attn-to-aggregate --attn-choose-schedule --attn-share-prefixes=explain=1 --attn-choose-schedule=missing=1 --attn-split --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile --verify-diagnostics | FileCheck %s --check-prefix=PLAN
+// RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-import-prelude --attn-to-aggregate --attn-choose-schedule --attn-share-prefixes=explain=1 --attn-choose-schedule=missing=1 --attn-split --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile --verify-diagnostics | FileCheck %s --check-prefix=PLAN
 
 // CHECK-LABEL: func.func @decode(
 // CHECK-SAME:    %[[Q:.*]]: tensor<?x?x?x64xf16>, %[[K:.*]]: tensor<?x?x16x64xf16>, %[[V:[^:]*]]: tensor<?x?x16x32xf16>, %[[T:[^:]*]]: tensor<?x?xi32>, %[[N:[^:]*]]: tensor<?xi32>

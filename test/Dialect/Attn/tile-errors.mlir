@@ -135,14 +135,14 @@ func.func @calls(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
 
 // -----
 
-// Rows of a tile have several heads, and one mask bounds the keys of all.
-func.func @masks_by_head(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %n: tensor<?xi32>)
+// What attributes of named rewrites say has to hold.
+func.func @packs_by_head(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %n: tensor<?xi32>)
     -> tensor<?x?x?x64xf32> {
-  // expected-error @below {{expected heads that can be packed, as pack_heads of the schedule says, but got a mask that reads the head}}
+  // expected-error @below {{expected no attn.packed_heads, since heads are not packed with a mask that reads the head}}
   %o = attn.aggregate @sigmoid_sum
       scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%k : tensor<?x?x?x64xf32>)
       captures(%n : tensor<?xi32>)
-      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, pack_heads = true>}
+      {attn.packed_heads, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, pack_heads = true>}
     mask {
     ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %limits: tensor<?xi32>):
       %at = arith.index_cast %h : i32 to index
@@ -155,15 +155,26 @@ func.func @masks_by_head(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %n:
 
 // -----
 
-func.func @packs_sequences(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
-                           %cu: tensor<?xi32>) -> tensor<?x?x64xf32> {
-  // expected-error @below {{but got packed sequences}}
+func.func @packs_unasked(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected no attn.packed_heads, since its schedule has no pack_heads}}
   %o = attn.aggregate @sigmoid_sum
-      scores(%q, %k : tensor<?x?x64xf32>, tensor<?x?x64xf32>) values(%k : tensor<?x?x64xf32>)
-      query_source(varlen %cu : tensor<?xi32>) key_source(varlen %cu : tensor<?xi32>)
-      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, pack_heads = true>}
-      -> tensor<?x?x64xf32>
-  return %o : tensor<?x?x64xf32>
+      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%k : tensor<?x?x?x64xf32>)
+      {attn.packed_heads, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
+
+// -----
+
+module attributes {attn.target = "cpu-avx2"} {
+func.func @lists(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  // expected-error @below {{expected no attn.listed_keys, since its rows are not those of warpgroups}}
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%k : tensor<?x?x?x64xf32>)
+      {attn.listed_keys = "tiles", schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}
 }
 
 // -----

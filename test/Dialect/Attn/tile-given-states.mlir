@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-import-prelude --attn-choose-schedule --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile | FileCheck %s
+// RUN: attn-opt %s --attn-import-prelude --attn-choose-schedule --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile | FileCheck %s
 
 // States that the caller gives: values may be of 16 bits, and are dropped where
 // the factor is 0, whatever they hold.

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --attn-relax-maximum --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --attn-relax-maximum --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
 
 // A shift by what may be the width or more has a result all the same; one by a
 // constant below the width costs nothing, nor does what `exact` promised.

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-choose-schedule --attn-relax-maximum --attn-fix-anchor --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-choose-schedule --attn-relax-maximum --attn-fix-anchor --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
 
 // Ids of documents: a kernel before lists the live key tiles of each query
 // tile. The lists are the same for all heads, for the mask does not ask which.

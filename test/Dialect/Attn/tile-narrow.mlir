@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --attn-split --attn-relax-maximum --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --attn-split --attn-relax-maximum --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile --tile-expand-stream --canonicalize --cse | FileCheck %s
 
 // Sums that are wanted in f32 of weights that go through bf16: the weight at
 // the maximum has to be 1, so the maximum is subtracted before the product.

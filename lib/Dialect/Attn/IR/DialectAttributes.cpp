@@ -63,100 +63,115 @@ static LogicalResult verifyOfFunction(Operation *op, NamedAttribute attribute) {
   return success();
 }
 
+namespace {
+
+/// What an attribute of an operation has to be.
+struct Rule {
+  StringRef name;
+  bool (*holds)(Operation *op, Attribute value);
+  StringRef expected;
+};
+
+} // namespace
+
+static bool isOneOf(Attribute value, StringRef one, StringRef other) {
+  auto text = dyn_cast<StringAttr>(value);
+  return text && (text.getValue() == one || text.getValue() == other);
+}
+
+static bool isUnitOfReduction(Operation *op, Attribute value) {
+  return isa<AggregateOp, PartialOp>(op) && isa<UnitAttr>(value);
+}
+
+static const Rule rules[] = {
+    {getTensorNameName(),
+     [](Operation *, Attribute value) { return isa<StringAttr>(value); },
+     "to be a string"},
+    {getAnyOrderName(),
+     [](Operation *op, Attribute value) {
+       return isa<AggregateOp, FunctionOpInterface>(op) && isa<UnitAttr>(value);
+     },
+     "to be a unit attribute of a function or of attn.aggregate"},
+    {getDeadIsZeroName(),
+     [](Operation *op, Attribute value) {
+       return isa<AggregateOp>(op) && isa<UnitAttr>(value);
+     },
+     "to be a unit attribute of attn.aggregate"},
+    {getExponentName(),
+     [](Operation *op, Attribute value) {
+       return isa<AggregateOp, PartialOp>(op) &&
+              isOneOf(value, getFusedExponent(), getExactExponent());
+     },
+     "to be \"fused\" or \"exact\" on attn.aggregate or attn.partial"},
+    {getListedKeysName(),
+     [](Operation *op, Attribute value) {
+       return isa<AggregateOp>(op) &&
+              isOneOf(value, getListedTiles(), getListedBits());
+     },
+     "to be \"tiles\" or \"bits\" on attn.aggregate"},
+    {getScoreUnitName(), isUnitOfReduction,
+     "to be a unit attribute of attn.aggregate or attn.partial"},
+    {getLinearBiasName(), isUnitOfReduction,
+     "to be a unit attribute of attn.aggregate or attn.partial"},
+    {getPackedHeadsName(), isUnitOfReduction,
+     "to be a unit attribute of attn.aggregate or attn.partial"},
+    {getCascadeLevelsName(),
+     [](Operation *op, Attribute value) {
+       return isa<AggregateOp>(op) && isa<IntegerAttr>(value);
+     },
+     "to be an integer on attn.aggregate"},
+    {getPartKeysName(),
+     [](Operation *op, Attribute value) {
+       auto keys = dyn_cast<IntegerAttr>(value);
+       return isa<AggregateOp, AttentionOp>(op) && keys &&
+              keys.getType().isSignlessInteger(64) && keys.getInt() > 0 &&
+              op->hasAttr("batch_invariant");
+     },
+     "to be a positive number of keys (i64) on attn.attention or "
+     "attn.aggregate with batch_invariant"},
+    {getCascadeName(),
+     [](Operation *op, Attribute value) {
+       return isa<AggregateOp>(op) && isa<CausalAttr>(value) &&
+              cast<CausalAttr>(value).getValue() != Causal::top_left;
+     },
+     "to be #attn.causal<none> or <bottom_right> on attn.aggregate"},
+    {getRungAttrName(),
+     [](Operation *op, Attribute value) {
+       return isa<AggregateOp, PartialOp, ScoresOp, AttentionOp>(op) &&
+              isa<RungAttr>(value);
+     },
+     "to be #attn.rung on attn.attention or attn.aggregate"},
+    {getDispatchAttrName(),
+     [](Operation *op, Attribute value) {
+       return (isa<ModuleOp>(op) && isa<UnitAttr>(value)) ||
+              (isa<AggregateOp, AttentionOp>(op) && isa<DispatchAttr>(value));
+     },
+     "to be a unit attribute of a module or #attn.dispatch on attn.aggregate "
+     "or attn.attention"},
+};
+
 LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
                                                     NamedAttribute attribute) {
   StringRef name = attribute.getName();
-  Attribute value = attribute.getValue();
   if (name == getTargetName() || name == getExpectedSizesName())
     return verifyOfModule(op, attribute);
   if (name == getGradientsName() || name == getMultiplesName() ||
       name == getInterfaceName() || name == getSavedBytesName())
     return verifyOfFunction(op, attribute);
-  if (name == getTensorNameName()) {
-    if (isa<StringAttr>(value))
-      return success();
-    return op->emitError("expected ")
-           << name << " to be a string, but got " << value;
-  }
   if (name == getArgName() || name == getColumnsOfName())
     return op->emitError("expected ")
            << name << " on an argument or a result of a function, but got it "
            << "on " << op->getName();
-  if (name == getAnyOrderName()) {
-    if (isa<AggregateOp, FunctionOpInterface>(op) && isa<UnitAttr>(value))
-      return success();
-    return op->emitError("expected ")
-           << name << " to be a unit attribute of a function or of "
-           << "attn.aggregate, but got " << value << " on " << op->getName();
-  }
-  if (name == getDeadIsZeroName()) {
-    if (isa<AggregateOp>(op) && isa<UnitAttr>(value))
-      return success();
-    return op->emitError("expected ")
-           << name << " to be a unit attribute of attn.aggregate, but got "
-           << value << " on " << op->getName();
-  }
-  if (name == getExponentName()) {
-    auto exponent = dyn_cast<StringAttr>(value);
-    if (isa<AggregateOp, PartialOp>(op) && exponent &&
-        (exponent.getValue() == getFusedExponent() ||
-         exponent.getValue() == getExactExponent()))
-      return success();
-    return op->emitError("expected ")
-           << name << " to be \"fused\" or \"exact\" on attn.aggregate or "
-           << "attn.partial, but got " << value << " on " << op->getName();
-  }
-  if (name == getScoreUnitName() || name == getLinearBiasName()) {
-    if (isa<AggregateOp, PartialOp>(op) && isa<UnitAttr>(value))
-      return success();
-    return op->emitError("expected ")
-           << name << " to be a unit attribute of attn.aggregate or "
-           << "attn.partial, but got " << value << " on " << op->getName();
-  }
-  if (name == getCascadeLevelsName()) {
-    if (isa<AggregateOp>(op) && isa<IntegerAttr>(value))
-      return success();
-    return op->emitError("expected ")
-           << name << " to be an integer on attn.aggregate, but got " << value
-           << " on " << op->getName();
-  }
-  if (name == getPartKeysName()) {
-    auto keys = dyn_cast<IntegerAttr>(value);
-    if (isa<AggregateOp, AttentionOp>(op) && keys &&
-        keys.getType().isSignlessInteger(64) && keys.getInt() > 0 &&
-        op->hasAttr("batch_invariant"))
-      return success();
-    return op->emitError("expected ")
-           << name << " to be a positive number of keys (i64) on "
-           << "attn.attention or attn.aggregate with batch_invariant, but got "
-           << value << " on " << op->getName();
-  }
-  if (name == getCascadeName()) {
-    if (isa<AggregateOp>(op) && isa<CausalAttr>(value) &&
-        cast<CausalAttr>(value).getValue() != Causal::top_left)
-      return success();
-    return op->emitError("expected ")
-           << name << " to be #attn.causal<none> or <bottom_right> on "
-           << "attn.aggregate, but got " << value << " on " << op->getName();
-  }
-  if (name == getRungAttrName()) {
-    if (isa<AggregateOp, PartialOp, ScoresOp, AttentionOp>(op) &&
-        isa<RungAttr>(value))
-      return success();
-    return op->emitError("expected ")
-           << name << " to be #attn.rung on attn.attention or attn.aggregate, "
-           << "but got " << value;
-  }
-  if (name != getDispatchAttrName())
+  const Rule *rule =
+      llvm::find_if(rules, [&](const Rule &of) { return of.name == name; });
+  if (rule == std::end(rules))
     return op->emitError("expected no attribute ")
            << name << ", which the attn dialect does not define";
-  if (isa<ModuleOp>(op) && isa<UnitAttr>(value))
-    return success();
-  if (isa<AggregateOp, AttentionOp>(op) && isa<DispatchAttr>(value))
+  if (rule->holds(op, attribute.getValue()))
     return success();
   return op->emitError("expected ")
-         << name << " to be a unit attribute of a module or #attn.dispatch on "
-         << "attn.aggregate or attn.attention, but got " << value;
+         << name << " " << rule->expected << ", but got "
+         << attribute.getValue() << " on " << op->getName();
 }
 
 //===----------------------------------------------------------------------===//

@@ -219,7 +219,7 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.heldQueries = hasRuntimeScale(op.getScoreBody());
   problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
   problem.folded = foldsKeys(op, monoid);
-  problem.listed = listsKeyTiles(op, monoid, target);
+  problem.listed = whyNotListed(op, monoid, target).empty();
   problem.listedBits = problem.listed && readsPairs(op);
   bool hasMask = !op.getMaskBody().empty();
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
@@ -710,7 +710,7 @@ struct ChooseSchedulePass
                                StringRef(how) == "chosen"},
                               target)
           << classes
-          << describeMask(op, isListed, isListed && listsBits(op, target));
+          << describeMask(op, isListed, isListed && mayListBits(op, target));
     return success();
   }
 };

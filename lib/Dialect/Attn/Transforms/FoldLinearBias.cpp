@@ -244,7 +244,7 @@ StringRef mlir::attn::whyNotLinear(ReductionOpInterface op, MonoidOp monoid,
   int64_t columns = ::attn::paddedKeys(schedule.getBlockK(), target);
   if (schedule.getLoop() != LoopShape::peeled ||
       columns != schedule.getBlockK() || columns > mostColumns ||
-      listsKeyTiles(op, monoid, target))
+      whyNotListed(op, monoid, target).empty())
     return "its whole tiles are not peeled";
   if (hasGroup(op))
     return "it reduces the queries of several heads";

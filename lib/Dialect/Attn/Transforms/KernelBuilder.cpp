@@ -5,11 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileKernel.h"
+#include "KernelBuilder.h"
+#include "NamedRewrites.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -216,8 +219,7 @@ Value KernelBuilder::rowBase(Value firstRow) {
   return add(firstPacked.position, toI32(sub(firstRow, row0)));
 }
 
-KernelBuilder::Point KernelBuilder::rowPoint(Value base, Value row,
-                                             Value lastRow) {
+Point KernelBuilder::rowPoint(Value base, Value row, Value lastRow) {
   Point point;
   point.row = add(base, row);
   if (!packsHeads) {
@@ -378,9 +380,9 @@ Value KernelBuilder::uniform(Region &region, Value value,
   return uniformValues[value] = cloner.get(value);
 }
 
-KernelBuilder::PointCloner::PointCloner(KernelBuilder &kernel, Region &region,
-                                        unsigned firstPosition, bool hasKey,
-                                        ValueRange captures, Point point)
+PointCloner::PointCloner(KernelBuilder &kernel, Region &region,
+                         unsigned firstPosition, bool hasKey,
+                         ValueRange captures, Point point)
     : kernel(kernel), region(region), firstPosition(firstPosition),
       hasKey(hasKey), captures(captures), point(point),
       hook([this](Operation *op, RegionCloner &inner) {
@@ -404,7 +406,7 @@ static Value positionOf(Value index) {
   return cast ? cast.getIn() : index;
 }
 
-Value KernelBuilder::PointCloner::build(Operation *op, RegionCloner &inner) {
+Value PointCloner::build(Operation *op, RegionCloner &inner) {
   if (op->hasTrait<OpTrait::ConstantLike>())
     return {};
   if (!kernel.varying(region, firstPosition, hasKey).contains(op->getResult(0)))
@@ -432,6 +434,81 @@ Value KernelBuilder::PointCloner::build(Operation *op, RegionCloner &inner) {
     return element;
   load.erase();
   return columns;
+}
+
+//===----------------------------------------------------------------------===//
+// Results
+//===----------------------------------------------------------------------===//
+
+/// Whether a row that has keys has sums of magnitudes around 1: its weights are
+/// measured from the row's statistic, and nothing else makes one small.
+static bool sumsAreNear(MonoidOp monoid) {
+  unsigned numStats = monoid.getNumStats();
+  if (numStats == 0)
+    return false;
+  return llvm::all_of(
+      getYielded(monoid.getLift()).drop_front(numStats), [](Value factor) {
+        APFloat number(0.0f);
+        return matchPattern(factor, m_ConstantFloat(&number)) &&
+               std::abs(std::log2(number.convertToFloat())) < 30.0f;
+      });
+}
+
+void KernelBuilder::storeFinalized(Region &own, ValueRange state,
+                                   ValueRange captures, ValueRange outputs,
+                                   function_ref<Value(Value, Value)> toStat) {
+  Region &region = own.empty() ? monoid.getFinalize() : own;
+  for (auto [i, output] : llvm::enumerate(outputs)) {
+    if (!output)
+      continue;
+    Value root = getYielded(region)[i];
+    // The states that this output reads.
+    SmallVector<Value> inputs, inputArguments;
+    int64_t cols = 1, rows = 1;
+    for (auto [argument, tile] :
+         llvm::zip(region.getArguments().take_front(state.size()), state)) {
+      auto type = cast<tile::TileType>(tile.getType());
+      rows = type.getRows();
+      if (!dependsOn(root, argument))
+        continue;
+      inputs.push_back(tile);
+      inputArguments.push_back(argument);
+      cols = std::max(cols, type.getCols());
+    }
+    bool channel = hasChannels(output, /*numLeading=*/0);
+    if (channel && cols == 1)
+      cols =
+          sliceChannels
+              ? sliceChannels
+              : llvm::alignTo(
+                    cast<MemRefType>(output.getType()).getShape().back(), 16);
+    Value result =
+        map(inputs, tileType(rows, cols), [&](Value row, Value, ValueRange x) {
+          SmallVector<Value> values(x);
+          for (auto [k, argument] : llvm::enumerate(inputArguments))
+            if (toStat && argument == region.getArgument(0))
+              values[k] = toStat(values[k], row);
+          if (own.empty()) {
+            RegionCloner cloner(b);
+            cloner.map(inputArguments, values);
+            cloner.map(region.getArguments().drop_front(state.size()),
+                       params());
+            return SmallVector<Value>{cloner.get(root)};
+          }
+          PointCloner cloner(*this, region, state.size(), /*hasKey=*/false,
+                             captures, rowPoint(rowBase(row0), row, lastRow()));
+          for (auto [argument, value] : llvm::zip(inputArguments, values))
+            cloner.map(argument, value);
+          return SmallVector<Value>{cloner.get(root)};
+        }).front();
+    auto type = cast<MemRefType>(output.getType());
+    if (!target.isCpu() && sumsAreNear(monoid) &&
+        type.getElementTypeBitWidth() == 16)
+      result.getDefiningOp()->walk([](arith::DivFOp div) {
+        div.setFastmath(arith::FastMathFlags::arcp);
+      });
+    storeRows(result, output);
+  }
 }
 
 //===----------------------------------------------------------------------===//
@@ -488,4 +565,142 @@ KernelBuilder::factors(ValueRange left, ValueRange right, ValueRange both) {
     return {};
   }
   llvm_unreachable("unknown kind of monoid");
+}
+
+SmallVector<Value> KernelBuilder::identityState(TypeRange types) {
+  SmallVector<Value> identity =
+      monoid.isGeneral() ? call(monoid.getIdentity(), {}) : identityStats();
+  identity.resize(types.size(), f32(0.0f));
+  SmallVector<Value> state;
+  for (auto [scalar, type] : llvm::zip_equal(identity, types))
+    state.push_back(fill(scalar, cast<tile::TileType>(type)));
+  return state;
+}
+
+/// Elements of a list by their numbers.
+static SmallVector<Value> pick(ValueRange tiles, ArrayRef<unsigned> which) {
+  return llvm::map_to_vector(which, [&](unsigned i) { return tiles[i]; });
+}
+
+/// Of a general monoid: pointwise in the channel on whole states; outputs
+/// without channels do not read values.
+SmallVector<Value> KernelBuilder::multiplyWhole(ValueRange left,
+                                                ValueRange right,
+                                                ArrayRef<unsigned> scalars,
+                                                ArrayRef<unsigned> vectors) {
+  unsigned size = left.size();
+  SmallVector<Value> product(size);
+  auto combined = [&](ArrayRef<unsigned> inputs, ArrayRef<unsigned> results) {
+    if (results.empty())
+      return;
+    SmallVector<Value> tiles = pick(left, inputs);
+    tiles.append(pick(right, inputs));
+    SmallVector<Type> types;
+    for (unsigned i : results)
+      types.push_back(left[i].getType());
+    SmallVector<Value> values =
+        map(tiles, types, [&](Value, Value, ValueRange x) {
+          Region &region = monoid.getCombine();
+          RegionCloner cloner(b);
+          for (auto [k, i] : llvm::enumerate(inputs)) {
+            cloner.map(region.getArgument(i), x[k]);
+            cloner.map(region.getArgument(size + i), x[inputs.size() + k]);
+          }
+          cloner.map(region.getArguments().drop_front(2 * size), params());
+          return llvm::map_to_vector(results, [&](unsigned i) {
+            return cloner.get(getYielded(region)[i]);
+          });
+        });
+    for (auto [k, i] : llvm::enumerate(results))
+      product[i] = values[k];
+  };
+  combined(scalars, scalars);
+  SmallVector<unsigned> all(scalars);
+  llvm::append_range(all, vectors);
+  combined(all, vectors);
+  return product;
+}
+
+SmallVector<Value> KernelBuilder::multiply(ValueRange left, ValueRange right,
+                                           bool computed, bool isExact) {
+  unsigned n = numStats(), size = left.size();
+  SmallVector<unsigned> scalars, vectors;
+  for (unsigned i = 0; i < size; ++i)
+    (isPerChannel(monoid, i) ? vectors : scalars).push_back(i);
+  if (monoid.isGeneral())
+    return multiplyWhole(left, right, scalars, vectors);
+
+  // Statistics, the factors of both sides, and components without channels.
+  // What was not computed here may hold anything where its state is empty.
+  // A sum is never -0 where it is exact: 0 may be added to it then.
+  unsigned leftFactors = 0, rightFactors = 0;
+  int64_t rows = cast<tile::TileType>(left.front().getType()).getRows();
+  SmallVector<Value> product(size);
+  auto scale = [&](Value factor, Value x) -> Value {
+    if (!factor)
+      return x;
+    Value scaled = arith::MulFOp::create(b, loc, factor, x);
+    if (computed)
+      return scaled;
+    Value isDropped = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                            factor, f32(0.0f));
+    return select(isDropped, f32(0.0f), scaled);
+  };
+  auto scaledSum = [&](Value f1, Value x, Value f2, Value y) -> Value {
+    Value sum = arith::AddFOp::create(b, loc, scale(f1, x), scale(f2, y));
+    return isExact ? arith::AddFOp::create(b, loc, sum, f32(0.0f)) : sum;
+  };
+  SmallVector<Value> factorTiles;
+  if (!scalars.empty()) {
+    SmallVector<Value> tiles = pick(left, scalars);
+    tiles.append(pick(right, scalars));
+    if (n && monoid.getKind() != MonoidKind::prefix)
+      leftFactors = numFactors();
+    if (n && monoid.getKind() != MonoidKind::suffix)
+      rightFactors = numFactors();
+    SmallVector<Type> types;
+    for (unsigned i : scalars)
+      types.push_back(left[i].getType());
+    types.append(leftFactors + rightFactors, tileType(rows, 1));
+    SmallVector<Value> ofRows =
+        map(tiles, types, [&](Value, Value, ValueRange x) {
+          ValueRange one = x.take_front(scalars.size());
+          ValueRange two = x.drop_front(scalars.size());
+          SmallVector<Value> results;
+          if (n)
+            results = combine(one.take_front(n), two.take_front(n));
+          SmallVector<Value> stats = results;
+          auto [f1, f2] = factors(one.take_front(n), two.take_front(n), stats);
+          if (isExact && n) {
+            Value isEmpty = isIdentity(two.take_front(n));
+            for (Value &factor : f1)
+              factor = select(isEmpty, f32(1.0f), factor);
+          }
+          for (unsigned k = n; k < scalars.size(); ++k) {
+            unsigned f = factorOf(scalars[k] - n);
+            results.push_back(scaledSum(f1.empty() ? Value() : f1[f], one[k],
+                                        f2.empty() ? Value() : f2[f], two[k]));
+          }
+          results.append(f1);
+          results.append(f2);
+          return results;
+        });
+    for (auto [k, i] : llvm::enumerate(scalars))
+      product[i] = ofRows[k];
+    factorTiles.assign(ofRows.begin() + scalars.size(), ofRows.end());
+  }
+  for (unsigned i : vectors) {
+    SmallVector<Value> tiles = {left[i], right[i]};
+    unsigned f = factorOf(i - n);
+    if (leftFactors)
+      tiles.push_back(factorTiles[f]);
+    if (rightFactors)
+      tiles.push_back(factorTiles[leftFactors + f]);
+    product[i] = map(tiles, left[i].getType(), [&](Value, Value, ValueRange x) {
+                   Value f1 = leftFactors ? x[2] : Value();
+                   Value f2 = rightFactors ? x.back() : Value();
+                   return SmallVector<Value>{scaledSum(f1, x[0], f2, x[1])};
+                 }).front();
+  }
+  return product;
 }

@@ -153,6 +153,37 @@ LinearRange emitLinearRange(OpBuilder &b, Location loc, const LinearBias &bias,
                             ::attn::MaskAnalysis::UniformFn uniform,
                             Value firstRow, Value lastRow, Value numKeys);
 
+//===----------------------------------------------------------------------===//
+// Heads of a key head in one tile (PackHeads.cpp)
+//===----------------------------------------------------------------------===//
+
+/// What keeps the heads of a reduction from being packed, or nothing.
+std::string whyNotPacked(ReductionOpInterface op);
+
+//===----------------------------------------------------------------------===//
+// Lists of key tiles (ListKeyTiles.cpp)
+//===----------------------------------------------------------------------===//
+
+/// Whether the mask reads a tensor with an element for each pair of a row and a
+/// key: then bits are few beside it, and lists have the elements of masked
+/// tiles as such.
+bool readsPairs(ReductionOpInterface op);
+/// The same of scores, as of a bias.
+bool scoresReadPairs(ReductionOpInterface op);
+
+/// Why a kernel before the reduction lists no key tiles, whatever its schedule
+/// is; empty where one may: a GPU's warpgroups visit whole tiles alone, and of
+/// this mask the bounds of the keys do not say which those are.
+StringRef whyNotListed(ReductionOpInterface op, MonoidOp monoid,
+                       const ::attn::TargetInfo &target);
+/// The same in one of the forms of `attn.listed_keys`, with its schedule.
+StringRef whyNotListedAs(ReductionOpInterface op, StringRef form,
+                         MonoidOp monoid, const ::attn::TargetInfo &target);
+/// Whether lists, if there are any, have bits.
+bool mayListBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
+/// Whether attn-list-key-tiles has said that they do.
+bool listsBits(ReductionOpInterface op);
+
 } // namespace mlir::attn
 
 #endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_NAMEDREWRITES_H

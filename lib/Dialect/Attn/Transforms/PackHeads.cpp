@@ -14,8 +14,19 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "NamedRewrites.h"
 #include "TileKernel.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#define DEBUG_TYPE "attn-pack-heads"
+
+namespace attn {
+#define GEN_PASS_DEF_ATTNPACKHEADSPASS
+#include "attn/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace attn
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -117,3 +128,34 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc,
     packed.outputs.push_back(output ? view(output, leading) : Value());
   return packed;
 }
+
+namespace {
+struct PackHeadsPass : ::attn::impl::AttnPackHeadsPassBase<PackHeadsPass> {
+  using AttnPackHeadsPassBase::AttnPackHeadsPassBase;
+
+  void runOnOperation() final {
+    getOperation().walk([&](ReductionOpInterface op) {
+      ScheduleAttr schedule = op.getScheduleAttribute();
+      if (!schedule || op->hasAttr(getPackedHeadsName()))
+        return;
+      std::string why = whyNotPacked(op);
+      if (schedule.getPackHeads() && !why.empty()) {
+        op->emitOpError("expected heads that can be packed, as pack_heads of "
+                        "the schedule says, but got ")
+            << why;
+        return signalPassFailure();
+      }
+      if (!schedule.getPackHeads()) {
+        ++numKept;
+        if (explain)
+          op->emitRemark("heads not packed: ")
+              << (why.empty() ? "its schedule has tiles for each head"
+                              : "it has " + why);
+        return;
+      }
+      op->setAttr(getPackedHeadsName(), UnitAttr::get(op->getContext()));
+      ++numPacked;
+    });
+  }
+};
+} // namespace

@@ -27,7 +27,7 @@ using namespace mlir::attn;
 /// Whether each rewrite that an attribute asks for holds.
 static LogicalResult verifyRewrites(ReductionOpInterface op, MonoidOp monoid,
                                     const ::attn::TargetInfo &target) {
-  auto refuse = [&](StringRef name, StringRef why) {
+  auto refuse = [&](StringRef name, const Twine &why) {
     return op->emitOpError("expected no ") << name << ", since " << why;
   };
   if (op.relaxesMaximum())
@@ -45,6 +45,16 @@ static LogicalResult verifyRewrites(ReductionOpInterface op, MonoidOp monoid,
   if (op->hasAttr(getLinearBiasName()))
     if (StringRef why = whyNotLinear(op, monoid, target); !why.empty())
       return refuse(getLinearBiasName(), why);
+  if (op->hasAttr(getPackedHeadsName())) {
+    if (std::string why = whyNotPacked(op); !why.empty())
+      return refuse(getPackedHeadsName(), "heads are not packed with " + why);
+    if (!op.getScheduleAttribute().getPackHeads())
+      return refuse(getPackedHeadsName(), "its schedule has no pack_heads");
+  }
+  if (auto form = op->getAttrOfType<StringAttr>(getListedKeysName()))
+    if (StringRef why = whyNotListedAs(op, form.getValue(), monoid, target);
+        !why.empty())
+      return refuse(getListedKeysName(), why);
   return success();
 }
 
@@ -95,11 +105,6 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
            << ", where warpgroups share block_v = " << schedule.getBlockV()
            << " channels, but got block_q = " << schedule.getBlockQ()
            << " and rows = " << schedule.getRows();
-  if (schedule.getPackHeads())
-    if (std::string why = whyNotPacked(op); !why.empty())
-      return op->emitOpError("expected heads that can be packed, as pack_heads "
-                             "of the schedule says, but got ")
-             << why;
   return success();
 }
 
@@ -193,7 +198,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   if (packed)
     batches = arith::MinUIOp::create(b, loc, rows, index(1, loc));
   PackedHeads views;
-  if (schedule.getPackHeads()) {
+  if (op->hasAttr(getPackedHeadsName())) {
     auto queries = llvm::map_to_vector(op.getQueryOperands(), [&](Value q) {
       return turnedQueries ? turnedQueries : mapping.lookup(q);
     });
@@ -222,12 +227,13 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   op->setAttr("schedule", repair);
   // Of tiles of warps, each of which is asked about.
   op->removeAttr(getLinearBiasName());
+  op->removeAttr(getListedKeysName());
   return convertRows(op, monoid, batches, heads, countQueryTiles(op, rows),
                      outputs, Marks::read);
 }
 
 /// The lists among a kernel's extra arguments, behind the number of tiles.
-static ReductionKernel::KeyLists listsOf(ArrayRef<Value> extra) {
+static KeyLists listsOf(ArrayRef<Value> extra) {
   return {extra[1], extra[2], extra[3], extra.size() > 4 ? extra[4] : Value()};
 }
 
@@ -245,8 +251,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   Location loc = op.getLoc();
   ScheduleAttr schedule = op.getScheduleAttribute();
   SmallVector<Value> extra = {numTiles};
-  if (schedule.getLoop() == LoopShape::peeled &&
-      listsKeyTiles(op, monoid, target))
+  if (op->hasAttr(getListedKeysName()))
     extra.append(makeKeyLists(op, batches, heads, numTiles));
   bool isListed = extra.size() > 1;
   size_t firstView = extra.size();
@@ -257,24 +262,27 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     extra.push_back(turnedQueries);
   if (turnedKeys)
     extra.push_back(turnedKeys);
-  auto fillIn = [&](ReductionKernel &builder, Kernel &kernel) {
+  auto fillIn = [&](ReductionContext &builder, Kernel &kernel) {
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     if (isListed)
-      builder.useLists(listsOf(ArrayRef(kernel.extra).take_front(firstView)));
-    if (!packedQueries.empty())
-      builder.packHeads(
-          ArrayRef(kernel.extra).slice(firstView, packedQueries.size()));
-    builder.useTurned(turnsQueries ? kernel.extra[firstTurned] : Value(),
-                      turnedKeys ? kernel.extra.back() : Value());
+      builder.lists = listsOf(ArrayRef(kernel.extra).take_front(firstView));
+    builder.packsHeads = !packedQueries.empty();
+    llvm::append_range(
+        builder.packedQueries,
+        ArrayRef(kernel.extra).slice(firstView, packedQueries.size()));
+    if (turnsQueries)
+      builder.turnedQueries = kernel.extra[firstTurned];
+    if (turnedKeys)
+      builder.turnedKeys = kernel.extra.back();
     ArrayRef<Value> results = kernel.outputs;
     if (marks == Marks::written)
-      builder.writeMarks(results.back());
+      builder.marksOut = results.back();
     else if (marks == Marks::read)
-      builder.readMarks(results.back());
+      builder.marksIn = results.back();
     if (marks != Marks::none)
       results = results.drop_back();
-    return builder.build(results, kernel.extra[0], kernel.block);
+    return buildReduction(builder, results, kernel.extra[0], kernel.block);
   };
   // What tiles do not show, for the passes that build a GPU's kernels.
   // A block's sequence takes long to find, and blocks take about as long as
@@ -294,7 +302,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     return startKernel(op, op->getOperands(), outputs, extra, decided);
   };
   Kernel kernel = start();
-  ReductionKernel builder(op, monoid, target, kernel.func);
+  ReductionContext builder(op, monoid, target, kernel.func);
   if (isListed)
     convertLists(op, monoid, batches, heads,
                  ArrayRef(extra).take_front(firstView), packedQueries);
@@ -312,8 +320,8 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     Value bound = inPlan(op, factor);
     // Of two kernels one has blocks.
     Kernel fixed = start();
-    ReductionKernel second(op, monoid, target, fixed.func);
-    second.fixAnchor();
+    ReductionContext second(op, monoid, target, fixed.func);
+    second.fixedAnchor = true;
     if (failed(fillIn(second, fixed)))
       return failure();
     Value limit = arith::ConstantFloatOp::create(
@@ -353,11 +361,11 @@ SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
     sizes.pop_back();
     return workspace;
   };
-  Value header = index(ReductionKernel::KeyLists::header, loc);
+  Value header = index(KeyLists::header, loc);
   SmallVector<Value> lists = {
       make(arith::AddIOp::create(b, loc, keyTiles, header), {}),
       make(keyTiles, words), make(keyTiles, {})};
-  if (listsBits(op, target))
+  if (listsBits(op))
     lists.push_back(
         make(keyTiles, {op.getScheduleAttribute().getBlockQ(), words}));
   return lists;
@@ -376,12 +384,11 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
     tiles = arith::MulIOp::create(b, loc, tiles, heads);
   auto make = [&](Value grid, auto build, ScheduleAttr schedule) {
     Kernel kernel = startKernel(op, op->getOperands(), {}, extra, schedule);
-    KeyListKernel builder(op, monoid, target, kernel.func);
+    KeyListContext builder(op, monoid, target, kernel.func);
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
-    if (!packedQueries.empty())
-      builder.packHeads({});
-    (builder.*build)(listsOf(kernel.extra), kernel.extra[0], kernel.block);
+    builder.packsHeads = !packedQueries.empty();
+    build(builder, listsOf(kernel.extra), kernel.extra[0], kernel.block);
     tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                            kernel.launchArguments);
   };
@@ -389,18 +396,17 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
   auto lists = listsOf(extra);
   Value parts =
       lists.bits ? memref::DimOp::create(b, loc, lists.classes, 3).getResult()
-                 : index(ReductionKernel::KeyLists::parts, loc);
+                 : index(KeyLists::parts, loc);
   // Blocks that load while others evaluate, each with a warp for 16 keys; of
   // no more threads together than one may have, which leaves registers.
   int64_t threads =
       ::attn::paddedKeys(op.getScheduleAttribute().getBlockK(), target) /
       ::attn::MmaShape::warp().m * ::attn::TargetInfo::warpThreads;
   constexpr int64_t mostBlocks = 4;
-  make(arith::MulIOp::create(b, loc, tiles, parts),
-       &KeyListKernel::buildClasses,
+  make(arith::MulIOp::create(b, loc, tiles, parts), buildClasses,
        schedule.withOccupancy(
            std::clamp<int64_t>(target.maxThreads / threads, 1, mostBlocks)));
-  make(tiles, &KeyListKernel::buildLists, schedule);
+  make(tiles, buildLists, schedule);
 }
 
 LogicalResult PlanBuilder::convertFused(FusedOp op) {
@@ -445,7 +451,7 @@ LogicalResult PlanBuilder::convertFused(FusedOp op) {
                                           index(schedule.getBlockQ(), loc))};
   for (Value result : overQueries.getResults())
     outputs.push_back(mapping.lookup(result));
-  SmallVector<ReductionKernel::RowSum> sums;
+  SmallVector<RowSum> sums;
   for (auto [result, term] : llvm::zip(overKeys.getResults(), terms)) {
     Value memory = mapping.lookup(result);
     auto type = cast<MemRefType>(memory.getType());
@@ -463,20 +469,22 @@ LogicalResult PlanBuilder::convertFused(FusedOp op) {
   }
   Kernel kernel = startKernel(overQueries, overQueries->getOperands(), outputs,
                               extra, schedule);
-  ReductionKernel builder(
+  ReductionContext builder(
       overQueries, lookupMonoid(overQueries, overQueries.getMonoidAttr()),
       target, kernel.func);
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));
   size_t next = 1;
-  for (ReductionKernel::RowSum &sum : sums) {
+  for (RowSum &sum : sums) {
     Value memory = kernel.extra[next++];
     sum.sums = sum.result ? kernel.extra[next++] : memory;
     if (sum.result)
       sum.result = memory;
   }
-  builder.addRowSums(overKeys, sums);
-  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
+  builder.sumsOverKeys = overKeys;
+  builder.rowSums = sums;
+  if (failed(buildReduction(builder, kernel.outputs, kernel.extra[0],
+                            kernel.block)))
     return failure();
   launchWhere = fits;
   launch(loc, kernel, heads);
@@ -535,7 +543,7 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
   Value keyTiles = arith::CeilDivUIOp::create(b, loc, keySizes[2],
                                               index(schedule.getBlockQ(), loc));
   SmallVector<Value> extra = {keyTiles};
-  SmallVector<ReductionKernel::RowSum> sums;
+  SmallVector<RowSum> sums;
   for (auto [memory, term] : llvm::zip(results, terms)) {
     auto type = cast<MemRefType>(memory.getType());
     Value wide = memory;
@@ -548,18 +556,20 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
   }
   Kernel kernel = startKernel(overQueries, overQueries->getOperands(), outputs,
                               extra, schedule.withFetch(Fetch::late));
-  ReductionKernel builder(overQueries, monoid, target, kernel.func);
+  ReductionContext builder(overQueries, monoid, target, kernel.func);
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));
-  SmallVector<ReductionKernel::RowSum> inKernel = sums;
+  SmallVector<RowSum> inKernel = sums;
   for (auto [sum, memory] :
        llvm::zip(inKernel, ArrayRef(kernel.extra).drop_front()))
     sum.sums = memory;
-  builder.addRowSums(overKeys, inKernel);
-  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
+  builder.sumsOverKeys = overKeys;
+  builder.rowSums = inKernel;
+  if (failed(buildReduction(builder, kernel.outputs, kernel.extra[0],
+                            kernel.block)))
     return failure();
   launch(loc, kernel, times(times(keySizes[0], keySizes[1]), keyTiles));
-  for (const ReductionKernel::RowSum &sum : sums)
+  for (const RowSum &sum : sums)
     if (sum.result != sum.sums)
       launchSums(sum.sums, sum.result);
   return success();

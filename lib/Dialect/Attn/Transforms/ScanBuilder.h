@@ -14,7 +14,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_SCANBUILDER_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_SCANBUILDER_H
 
-#include "TileKernel.h"
+#include "KernelBuilder.h"
 #include "attn/Dialect/Attn/IR/Scan.h"
 
 namespace mlir::attn {

@@ -21,7 +21,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileKernel.h"
+#include "TileAnchor.h"
+#include "TileElements.h"
+#include "TileSteps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
@@ -34,71 +36,61 @@ using namespace mlir::attn;
 
 /// exp2(k * stat - k * anchor): of an offset -k * anchor in one fma, of an
 /// offset -anchor exactly 1 at the anchor.
-Value ReductionKernel::exponential(Value stat, Value offset, Value k,
-                                   bool isWeight) {
+Value mlir::attn::exponential(ReductionContext &ctx, Value stat, Value offset,
+                              Value k, bool isWeight) {
   Value exponent;
-  if (form.fused)
-    exponent = math::FmaOp::create(b, loc, stat, k, offset);
+  if (ctx.form.fused)
+    exponent = math::FmaOp::create(ctx.b, stat, k, offset);
   else
     exponent = arith::MulFOp::create(
-        b, loc, arith::AddFOp::create(b, loc, stat, offset), k);
+        ctx.b, arith::AddFOp::create(ctx.b, stat, offset), k);
   // A weight that is rounded to 16 bits may be approximate.
-  auto flags = isWeight && form.shortWeights ? arith::FastMathFlags::afn
-                                             : arith::FastMathFlags::none;
-  auto power = math::Exp2Op::create(b, loc, exponent, flags);
+  auto flags = isWeight && ctx.form.shortWeights ? arith::FastMathFlags::afn
+                                                 : arith::FastMathFlags::none;
+  auto power = math::Exp2Op::create(ctx.b, exponent, flags);
   // Beside the 1 of the row's largest score nothing smaller than a normal
   // number counts, and it would take a CPU a hundred times as long.
-  if (!isGpu())
+  if (!isGpu(ctx))
     power->setAttr(tile::TileDialect::leastPowerName,
-                   b.getI32IntegerAttr(-126));
+                   ctx.b.getI32IntegerAttr(-126));
   return power;
 }
 
-/// Where anchors begin to be far from 0, a power of two T: the rounding of an
-/// anchor's product with k, 2^-24 of it, would take the weights of larger ones
-/// out of the range of what holds them. T times 2^floor(log2(k)) is 2^29, of
-/// f16 2^27: weights of near rows are off by 2^32 at most, together. And
-/// `farK`, the k of far rows, a power of two q: their products are exact, and
-/// any other score is 0 beside their anchor's. No finite score's product with q
-/// is infinite, for q is at most the score's `unit`, or 1; and float32 knows no
-/// two far scores so close that q would let both count. T itself has an exact
-/// product, so that scores next to each other on both sides of T are told apart
-/// as well: by 2^64, of k above 1 by 2^16 at least.
-void ReductionKernel::findFarAnchors() {
+void mlir::attn::findFarAnchors(ReductionContext &ctx) {
   constexpr uint32_t exponents = 0x7f800000, one = 0x3f800000;
   auto powerBelow = [&](Value x) -> Value {
-    Value bits = b.createOrFold<arith::BitcastOp>(loc, b.getI32Type(), x);
-    return b.createOrFold<arith::AndIOp>(loc, bits, i32(exponents));
+    Value bits = ctx.b.createOrFold<arith::BitcastOp>(ctx.b.getI32Type(), x);
+    return ctx.b.createOrFold<arith::AndIOp>(bits, ctx.i32(exponents));
   };
   auto number = [&](Value bits) {
-    return b.createOrFold<arith::BitcastOp>(loc, b.getF32Type(), bits);
+    return ctx.b.createOrFold<arith::BitcastOp>(ctx.b.getF32Type(), bits);
   };
-  uint32_t exponent = isF16() ? 27 : 29;
-  Value power = powerBelow(scaleToBase());
+  uint32_t exponent = isF16(ctx) ? 27 : 29;
+  Value power = powerBelow(scaleToBase(ctx));
   // Where T is beyond f32, no anchor is far.
-  Value bits = b.createOrFold<arith::SubIOp>(
-      loc, i32(int32_t(2 * one + (exponent << 23))), power);
-  form.farAnchor = number(
-      b.createOrFold<arith::MinUIOp>(loc, bits, i32(int32_t(exponents))));
-  Value unit = form.unit ? powerBelow(form.unit) : power;
-  Value small = b.createOrFold<arith::CmpIOp>(loc, arith::CmpIPredicate::slt,
-                                              power, i32(one));
-  form.farK =
-      number(b.createOrFold<arith::SelectOp>(loc, small, i32(one), unit));
-  Value least = f32(-std::numeric_limits<float>::max());
-  Value most = b.createOrFold<arith::NegFOp>(loc, form.farAnchor);
+  Value bits = ctx.b.createOrFold<arith::SubIOp>(
+      ctx.i32(int32_t(2 * one + (exponent << 23))), power);
+  ctx.form.farAnchor = number(
+      ctx.b.createOrFold<arith::MinUIOp>(bits, ctx.i32(int32_t(exponents))));
+  Value unit = ctx.form.unit ? powerBelow(ctx.form.unit) : power;
+  Value small = ctx.b.createOrFold<arith::CmpIOp>(arith::CmpIPredicate::slt,
+                                                  power, ctx.i32(one));
+  ctx.form.farK =
+      number(ctx.b.createOrFold<arith::SelectOp>(small, ctx.i32(one), unit));
+  Value least = ctx.f32(-std::numeric_limits<float>::max());
+  Value most = ctx.b.createOrFold<arith::NegFOp>(ctx.form.farAnchor);
   // It is finite, and so is its product with q, whether that is above 1 or
   // below.
-  if (!form.redoesFar)
-    most = b.createOrFold<arith::DivFOp>(loc, least, form.farK);
-  form.leastAnchor = b.createOrFold<arith::MaximumFOp>(loc, most, least);
+  if (!ctx.form.redoesFar)
+    most = ctx.b.createOrFold<arith::DivFOp>(least, ctx.form.farK);
+  ctx.form.leastAnchor = ctx.b.createOrFold<arith::MaximumFOp>(most, least);
 }
 
-/// Whether an anchor is far from 0, or `orAt` the limit.
-Value ReductionKernel::isFar(Value anchor, bool orAt) {
+Value mlir::attn::isFar(ReductionContext &ctx, Value anchor, bool orAt) {
   auto predicate = orAt ? arith::CmpFPredicate::OGE : arith::CmpFPredicate::OGT;
-  return arith::CmpFOp::create(
-      b, loc, predicate, math::AbsFOp::create(b, loc, anchor), form.farAnchor);
+  return arith::CmpFOp::create(ctx.b, predicate,
+                               math::AbsFOp::create(ctx.b, anchor),
+                               ctx.form.farAnchor);
 }
 
 /// Whether rows that are far have a k of their own instead of another way to
@@ -107,84 +99,85 @@ Value ReductionKernel::isFar(Value anchor, bool orAt) {
 /// in linear tiles, whose scores are never whole; nor in tiles of warps, which
 /// have no registers for it; nor for weights of f16 where q may be half of k,
 /// which leaves neighbours of the anchor too much.
-bool ReductionKernel::rowsHaveK(const KeyTile &tile) const {
+static bool rowsHaveK(const ReductionContext &ctx, const KeyTile &tile) {
   APFloat k(0.0f);
-  bool isFine = !isF16() || !form.unit ||
-                (matchPattern(form.scaleLog2, m_ConstantFloat(&k)) &&
+  bool isFine = !isF16(ctx) || !ctx.form.unit ||
+                (matchPattern(ctx.form.scaleLog2, m_ConstantFloat(&k)) &&
                  k.convertToFloat() < 1.0f);
   // On CPUs a branch costs f32 3 %, and a row's k bf16 2 %.
-  bool isFast = isGpu() ? target.hasRoles() &&
-                              schedule.getRows() == target.productShape().m
-                        : !form.shortWeights;
+  bool isFast = isGpu(ctx)
+                    ? ctx.target.hasRoles() &&
+                          ctx.schedule.getRows() == ctx.target.productShape().m
+                    : !ctx.form.shortWeights;
   return isFast && !tile.linear && isFine;
 }
 
 /// The same where rows that are far are done again: one that stays below the
 /// least anchor, or comes to be above the greatest, has weights that are
 /// nothing until then.
-void ReductionKernel::emitNearAnchor(Value old, Value stat, Value rest,
-                                     SmallVectorImpl<Value> &results) {
-  Value k = scaleToBase();
+static void emitNearAnchor(ReductionContext &ctx, Value old, Value stat,
+                           Value rest, SmallVectorImpl<Value> &results) {
+  Value k = scaleToBase(ctx);
   auto scaled = [&](Value x) -> Value {
-    return arith::MulFOp::create(b, loc, x, k);
+    return arith::MulFOp::create(ctx.b, x, k);
   };
   // ptxas starts on the exponentials earlier than after a maximum.
-  Value isNear = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, stat,
-                                       form.leastAnchor);
+  Value isNear = arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::OGT, stat,
+                                       ctx.form.leastAnchor);
   Value offset =
-      select(isNear, arith::NegFOp::create(b, loc, scaled(stat)),
-             arith::NegFOp::create(b, loc, scaled(form.leastAnchor)));
+      ctx.select(isNear, arith::NegFOp::create(ctx.b, scaled(stat)),
+                 arith::NegFOp::create(ctx.b, scaled(ctx.form.leastAnchor)));
   // Sums of a row below the least anchor are at that. Its neighbours above are
   // so far off that this is nothing, but to f16.
   Value before = scaled(old);
-  if (isF16())
+  if (isF16(ctx))
     before =
-        arith::MaximumFOp::create(b, loc, before, scaled(form.leastAnchor));
+        arith::MaximumFOp::create(ctx.b, before, scaled(ctx.form.leastAnchor));
   results.push_back(math::Exp2Op::create(
-      b, loc, arith::AddFOp::create(b, loc, before, offset)));
+      ctx.b, arith::AddFOp::create(ctx.b, before, offset)));
   if (rest)
-    offset = math::FmaOp::create(b, loc, rest, k, offset);
+    offset = math::FmaOp::create(ctx.b, rest, k, offset);
   results.push_back(offset);
 }
 
 /// Within a map over rows: the factor of the old sums and the offset of the
 /// tile's exponents, exp2(stat * k + offset), for the new statistic `stat`; and
 /// whether the row is far, or its k.
-void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
-                                 Value stat, SmallVectorImpl<Value> &results) {
-  Value k = scaleToBase();
+static void emitAnchor(ReductionContext &ctx, RowBlock &block, Value row,
+                       Value old, Value stat, SmallVectorImpl<Value> &results) {
+  Value k = scaleToBase(ctx);
   // The row's part of the scores of a linear tile, that of the first key.
   Value rest;
   if (block.tile.linear)
-    rest = scores(block, row, i32(0), f32(0.0f)).front();
-  if (form.redoesFar)
-    return emitNearAnchor(old, stat, rest, results);
-  bool hasK = form.fused && rowsHaveK(block.tile);
+    rest = scores(ctx, block, row, ctx.i32(0), ctx.f32(0.0f)).front();
+  if (ctx.form.redoesFar)
+    return emitNearAnchor(ctx, old, stat, rest, results);
+  bool hasK = ctx.form.fused && rowsHaveK(ctx, block.tile);
   // No key yet: any finite anchor makes every weight 0.
   Value anchor;
   if (hasK) // one instruction
-    anchor = arith::MaximumFOp::create(b, loc, stat, form.leastAnchor);
+    anchor = arith::MaximumFOp::create(ctx.b, stat, ctx.form.leastAnchor);
   else
-    anchor = select(isIdentity(stat), f32(0.0f), stat);
-  if (!form.fused) {
-    Value offset = arith::NegFOp::create(b, loc, anchor);
-    results.push_back(exponential(old, offset, k, /*isWeight=*/false));
+    anchor = ctx.select(ctx.isIdentity(stat), ctx.f32(0.0f), stat);
+  if (!ctx.form.fused) {
+    Value offset = arith::NegFOp::create(ctx.b, anchor);
+    results.push_back(exponential(ctx, old, offset, k, /*isWeight=*/false));
     results.push_back(offset);
     return;
   }
-  Value far = isFar(anchor);
+  Value far = isFar(ctx, anchor);
   if (hasK)
-    k = select(far, form.farK, k);
-  Value scaled = arith::MulFOp::create(b, loc, anchor, k);
-  Value offset = arith::NegFOp::create(b, loc, scaled);
+    k = ctx.select(far, ctx.form.farK, k);
+  Value scaled = arith::MulFOp::create(ctx.b, anchor, k);
+  Value offset = arith::NegFOp::create(ctx.b, scaled);
   // The old offset was rounded too: the difference of two products is 0, and
   // the factor 1, for a row whose maximum stays, however many tiles come. An
   // fma leaves what the product lost.
-  Value before = arith::MulFOp::create(b, loc, old, k);
+  Value before = arith::MulFOp::create(ctx.b, old, k);
   results.push_back(math::Exp2Op::create(
-      b, loc, arith::AddFOp::create(b, loc, before, offset)));
+      ctx.b, arith::AddFOp::create(ctx.b, before, offset)));
   if (rest)
-    offset = math::FmaOp::create(b, loc, rest, k, offset);
+    offset = math::FmaOp::create(ctx.b, rest, k, offset);
   results.push_back(offset);
   if (hasK) {
     results.push_back(k);
@@ -193,124 +186,119 @@ void ReductionKernel::emitAnchor(RowBlock &block, Value row, Value old,
   // Where a row far below 0 comes near, the rounding of its old offset is lost
   // from the factor of the old sums: 2^-64 of the new ones at most where f32
   // and bf16 are far, but not f16.
-  if (isF16()) {
-    Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, old,
-                                       identityStats()[0]);
-    some = arith::AndIOp::create(b, loc, some, isFar(old));
-    far = arith::OrIOp::create(b, loc, far, some);
+  if (isF16(ctx)) {
+    Value some = arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::UNE, old,
+                                       ctx.identityStats()[0]);
+    some = arith::AndIOp::create(ctx.b, some, isFar(ctx, old));
+    far = arith::OrIOp::create(ctx.b, far, some);
   }
   results.push_back(far);
 }
 
 /// Per row: the new statistics, the factors of the old sums and, for an
 /// exponential, the exponent's offset.
-ReductionKernel::RowFactors
-ReductionKernel::rescaleRows(RowBlock &block, ArrayRef<Value> tileStats) {
-  unsigned n = numStats();
+RowFactors mlir::attn::rescaleRows(ReductionContext &ctx, RowBlock &block,
+                                   ArrayRef<Value> tileStats) {
+  unsigned n = ctx.numStats();
   ArrayRef<Value> oldStats = ArrayRef(block.state).take_front(n);
   SmallVector<Value> inputs(oldStats);
   inputs.append(tileStats.begin(), tileStats.end());
   SmallVector<Type> types;
   for (Value stat : oldStats)
     types.push_back(stat.getType());
-  types.append(numFactors(), rowTile());
-  if (form.exponential)
-    types.push_back(rowTile());
-  bool hasK = form.fused && rowsHaveK(block.tile);
-  bool tellsFar = form.exponential && form.fused && !form.redoesFar;
+  types.append(ctx.numFactors(), rowTile(ctx));
+  if (ctx.form.exponential)
+    types.push_back(rowTile(ctx));
+  bool hasK = ctx.form.fused && rowsHaveK(ctx, block.tile);
+  bool tellsFar = ctx.form.exponential && ctx.form.fused && !ctx.form.redoesFar;
   if (tellsFar)
-    types.push_back(hasK
-                        ? rowTile()
-                        : Type(tileType(schedule.getRows(), 1, b.getI1Type())));
+    types.push_back(hasK ? rowTile(ctx)
+                         : Type(ctx.tileType(ctx.schedule.getRows(), 1,
+                                             ctx.b.getI1Type())));
   SmallVector<Value> rows =
-      map(inputs, types, [&](Value row, Value, ValueRange x) {
+      ctx.map(inputs, types, [&](Value row, Value, ValueRange x) {
         ValueRange old = x.take_front(n);
         SmallVector<Value> added(x.drop_front(n));
         if (block.tile.linear)
-          added = scores(block, row, i32(0), added.front());
-        SmallVector<Value> results = combineStats(old, added);
-        if (form.exponential) {
-          emitAnchor(block, row, old[0], results[0], results);
+          added = scores(ctx, block, row, ctx.i32(0), added.front());
+        SmallVector<Value> results = combineStats(ctx, old, added);
+        if (ctx.form.exponential) {
+          emitAnchor(ctx, block, row, old[0], results[0], results);
           return results;
         }
-        results.append(rescale(old, results));
+        results.append(ctx.rescale(old, results));
         return results;
       });
   RowFactors result;
   result.stats.assign(rows.begin(), rows.begin() + n);
   ArrayRef<Value> rest = ArrayRef(rows).drop_front(n);
-  result.factors.append(rest.begin(), rest.begin() + numFactors());
-  rest = rest.drop_front(numFactors());
-  if (form.exponential)
+  result.factors.append(rest.begin(), rest.begin() + ctx.numFactors());
+  rest = rest.drop_front(ctx.numFactors());
+  if (ctx.form.exponential)
     result.offset = rest[0];
   if (tellsFar)
     (hasK ? result.k : result.far) = rest[1];
   return result;
 }
 
-/// Rows that are far from 0 take their anchor from the scores of the tile,
-/// which is exact for those next to it, and have no offset. Sums that are near
-/// are at the rounded product p of their anchor and k, those that are far at
-/// their anchor a itself, so that a sum's exponent moves by
-/// (p_old - p_new) + (a_old - a_new) * k, where the other p and a are 0.
-void ReductionKernel::anchorFarRows(RowBlock &block, RowFactors &row,
-                                    Value &stat) {
+void mlir::attn::anchorFarRows(ReductionContext &ctx, RowBlock &block,
+                               RowFactors &row, Value &stat) {
   Value &rowFactor = row.factors.front(); // an exponential has no other
-  Value k = scaleToBase();
-  Value some = tile::AnyOp::create(b, loc, b.getI1Type(), row.far,
+  Value k = scaleToBase(ctx);
+  Value some = tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), row.far,
                                    /*by_rows=*/true);
   Type types[] = {stat.getType(), rowFactor.getType(), row.offset.getType()};
   auto anchored = [&]() -> SmallVector<Value> {
-    Value zero = f32(0.0f);
-    Type flags = row.far.getType(), rows = rowTile();
-    SmallVector<Value> own = map(
+    Value zero = ctx.f32(0.0f);
+    Type flags = row.far.getType(), rows = rowTile(ctx);
+    SmallVector<Value> own = ctx.map(
         {block.state[0], row.stats[0], rowFactor, row.offset},
         {rows, rows, rows, flags, rows}, [&](Value, Value, ValueRange x) {
           Value old = x[0], now = x[1];
           auto parts = [&](Value anchor) {
-            Value none = isIdentity(anchor);
-            Value scaled = arith::MulFOp::create(b, loc, anchor, k);
-            Value far = select(
-                none, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 0),
-                isFar(anchor));
-            Value isPoint = arith::OrIOp::create(b, loc, none, far);
-            return std::array<Value, 3>{far, select(isPoint, zero, scaled),
-                                        select(far, anchor, zero)};
+            Value none = ctx.isIdentity(anchor);
+            Value scaled = arith::MulFOp::create(ctx.b, anchor, k);
+            Value far = ctx.select(
+                none, arith::ConstantIntOp::create(ctx.b, ctx.b.getI1Type(), 0),
+                isFar(ctx, anchor));
+            Value isPoint = arith::OrIOp::create(ctx.b, none, far);
+            return std::array<Value, 3>{far, ctx.select(isPoint, zero, scaled),
+                                        ctx.select(far, anchor, zero)};
           };
           auto [oldFar, oldProduct, oldAnchor] = parts(old);
           auto [far, product, anchor] = parts(now);
           Value moved = math::FmaOp::create(
-              b, loc, arith::SubFOp::create(b, loc, oldAnchor, anchor), k,
-              arith::SubFOp::create(b, loc, oldProduct, product));
-          Value factor = select(isIdentity(old), zero,
-                                math::Exp2Op::create(b, loc, moved));
-          Value either = arith::OrIOp::create(b, loc, oldFar, far);
+              ctx.b, arith::SubFOp::create(ctx.b, oldAnchor, anchor), k,
+              arith::SubFOp::create(ctx.b, oldProduct, product));
+          Value factor = ctx.select(ctx.isIdentity(old), zero,
+                                    math::Exp2Op::create(ctx.b, moved));
+          Value either = arith::OrIOp::create(ctx.b, oldFar, far);
           // For each row, or it would be held in a register all the way to
           // here.
-          Value inverse = f32(1.0f);
+          Value inverse = ctx.f32(1.0f);
           if (block.tile.linear)
             inverse = arith::DivFOp::create(
-                b, loc, f32(form.base),
-                select(far, linear.scaleLog2, f32(form.base)));
-          return SmallVector<Value>{anchor, select(either, factor, x[2]),
-                                    select(far, zero, x[3]), far, inverse};
+                ctx.b, ctx.f32(ctx.form.base),
+                ctx.select(far, ctx.linear.scaleLog2, ctx.f32(ctx.form.base)));
+          return SmallVector<Value>{anchor, ctx.select(either, factor, x[2]),
+                                    ctx.select(far, zero, x[3]), far, inverse};
         });
     Value shifted =
-        map({stat, own[0], own[3], own[4]}, {stat.getType()},
-            [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
-              Value score = x[0];
-              if (block.tile.linear)
-                score = scores(block, row, i32(0), score).front();
-              Value distance = arith::SubFOp::create(b, loc, score, x[1]);
-              // In units of a linear tile's product.
-              if (block.tile.linear)
-                distance = arith::MulFOp::create(b, loc, distance, x[3]);
-              return {select(x[2], distance, x[0])};
-            })
+        ctx.map({stat, own[0], own[3], own[4]}, {stat.getType()},
+                [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
+                  Value score = x[0];
+                  if (block.tile.linear)
+                    score = scores(ctx, block, row, ctx.i32(0), score).front();
+                  Value distance = arith::SubFOp::create(ctx.b, score, x[1]);
+                  // In units of a linear tile's product.
+                  if (block.tile.linear)
+                    distance = arith::MulFOp::create(ctx.b, distance, x[3]);
+                  return {ctx.select(x[2], distance, x[0])};
+                })
             .front();
     return {shifted, own[1], own[2]};
   };
-  SmallVector<Value> chosen = choose(some, types, anchored, [&] {
+  SmallVector<Value> chosen = choose(ctx, some, types, anchored, [&] {
     return SmallVector<Value>{stat, rowFactor, row.offset};
   });
   stat = chosen[0];
@@ -323,40 +311,40 @@ void ReductionKernel::anchorFarRows(RowBlock &block, RowFactors &row,
 //===----------------------------------------------------------------------===//
 
 /// Within a map: the statistic that a row starts with, in units of the score.
-Value ReductionKernel::initialStat(Value row) {
-  Region &init = reduction.getInitBody();
-  PointCloner cloner(*this, init, 0, /*hasKey=*/false,
-                     reduction.getCaptureOperands(),
-                     rowPoint(rowBase(row0), row, lastRow()));
+static Value initialStat(ReductionContext &ctx, Value row) {
+  Region &init = ctx.reduction.getInitBody();
+  PointCloner cloner(ctx, init, 0, /*hasKey=*/false,
+                     ctx.reduction.getCaptureOperands(),
+                     ctx.rowPoint(ctx.rowBase(ctx.row0), row, ctx.lastRow()));
   Value stat = cloner.get(getYielded(init)[0]);
-  if (!split)
+  if (!ctx.split)
     return stat;
-  Value first = cmp(arith::CmpIPredicate::eq, split, index(0));
-  return select(first, stat, identityStats()[0]);
+  Value first = ctx.cmp(arith::CmpIPredicate::eq, ctx.split, ctx.index(0));
+  return ctx.select(first, stat, ctx.identityStats()[0]);
 }
 
 /// Within a map: whether a statistic in units of the dot stands for one that
 /// the row started with and that lies beyond what these can hold.
-Value ReductionKernel::isLargest(Value stat) {
-  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                               math::AbsFOp::create(b, loc, stat),
-                               f32(std::numeric_limits<float>::max()));
+static Value isLargest(ReductionContext &ctx, Value stat) {
+  return arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::OEQ,
+                               math::AbsFOp::create(ctx.b, stat),
+                               ctx.f32(std::numeric_limits<float>::max()));
 }
 
-/// Within a map: a statistic that is held in units of the dot.
-Value ReductionKernel::inScoreUnits(Value stat, Value row) {
-  if (!form.unit)
+Value mlir::attn::inScoreUnits(ReductionContext &ctx, Value stat, Value row) {
+  if (!ctx.form.unit)
     return stat;
-  Value score = arith::MulFOp::create(b, loc, stat, form.unit);
-  score = select(isIdentity(stat), stat, score);
-  if (reduction.getInitBody().empty())
+  Value score = arith::MulFOp::create(ctx.b, stat, ctx.form.unit);
+  score = ctx.select(ctx.isIdentity(stat), stat, score);
+  if (ctx.reduction.getInitBody().empty())
     return score;
   // One near the largest number may round beyond it.
   Value isInfinite = arith::CmpFOp::create(
-      b, loc, arith::CmpFPredicate::OEQ, math::AbsFOp::create(b, loc, score),
-      f32(std::numeric_limits<float>::infinity()));
-  Value isInitial = arith::OrIOp::create(b, loc, isLargest(stat), isInfinite);
-  return select(isInitial, initialStat(row), score);
+      ctx.b, arith::CmpFPredicate::OEQ, math::AbsFOp::create(ctx.b, score),
+      ctx.f32(std::numeric_limits<float>::infinity()));
+  Value isInitial =
+      arith::OrIOp::create(ctx.b, isLargest(ctx, stat), isInfinite);
+  return ctx.select(isInitial, initialStat(ctx, row), score);
 }
 
 /// Within a map: what sums at the reference point of `stat`, as they are held
@@ -365,75 +353,74 @@ Value ReductionKernel::inScoreUnits(Value stat, Value row) {
 /// rounded by, and those are exact to twice the precision. That k is rounded
 /// itself is nothing: all differences of scores are. Rows far from 0 have
 /// nothing to tell the two points apart by.
-Value ReductionKernel::gapOfAnchor(Value score, Value stat) {
+static Value gapOfAnchor(ReductionContext &ctx, Value score, Value stat) {
   auto residue = [&](Value x, Value y, Value product) -> Value {
-    return math::FmaOp::create(b, loc, x, y,
-                               arith::NegFOp::create(b, loc, product));
+    return math::FmaOp::create(ctx.b, x, y,
+                               arith::NegFOp::create(ctx.b, product));
   };
-  Value k = scaleToBase();
-  Value t = arith::MulFOp::create(b, loc, stat, k);
-  Value gap = f32(0.0f);
-  if (form.fused)
-    gap = arith::NegFOp::create(b, loc, residue(stat, k, t));
-  if (form.unit)
-    gap = math::FmaOp::create(b, loc, residue(stat, form.unit, score),
-                              f32(form.base), gap);
-  Value none = arith::OrIOp::create(b, loc, isFar(stat), isIdentity(stat));
-  none = arith::OrIOp::create(b, loc, none, isLargest(stat));
-  return select(none, f32(0.0f), gap);
+  Value k = scaleToBase(ctx);
+  Value t = arith::MulFOp::create(ctx.b, stat, k);
+  Value gap = ctx.f32(0.0f);
+  if (ctx.form.fused)
+    gap = arith::NegFOp::create(ctx.b, residue(stat, k, t));
+  if (ctx.form.unit)
+    gap = math::FmaOp::create(ctx.b, residue(stat, ctx.form.unit, score),
+                              ctx.f32(ctx.form.base), gap);
+  Value none =
+      arith::OrIOp::create(ctx.b, isFar(ctx, stat), ctx.isIdentity(stat));
+  none = arith::OrIOp::create(ctx.b, none, isLargest(ctx, stat));
+  return ctx.select(none, ctx.f32(0.0f), gap);
 }
 
 /// The state with each component times a factor of its row.
-SmallVector<Value> ReductionKernel::scaleComponents(ValueRange state,
-                                                    Value factor) {
+static SmallVector<Value> scaleComponents(ReductionContext &ctx,
+                                          ValueRange state, Value factor) {
   SmallVector<Value> scaled = {state[0]};
   for (Value component : state.drop_front())
-    scaled.push_back(map({component, factor}, component.getType(),
-                         [&](Value, Value, ValueRange x) {
-                           return SmallVector<Value>{
-                               arith::MulFOp::create(b, loc, x[0], x[1])};
-                         })
+    scaled.push_back(ctx.map({component, factor}, component.getType(),
+                             [&](Value, Value, ValueRange x) {
+                               return SmallVector<Value>{
+                                   arith::MulFOp::create(ctx.b, x[0], x[1])};
+                             })
                          .front());
   return scaled;
 }
 
-/// A state that is given at the exact reference point of its statistic, as it
-/// is held here.
-SmallVector<Value> ReductionKernel::fromReferencePoint(ValueRange state) {
-  if (!form.fused && !form.unit)
+SmallVector<Value> mlir::attn::fromReferencePoint(ReductionContext &ctx,
+                                                  ValueRange state) {
+  if (!ctx.form.fused && !ctx.form.unit)
     return llvm::to_vector(state);
   Type rowType = state[0].getType();
   SmallVector<Value> row =
-      map(state[0], {rowType, rowType}, [&](Value, Value, ValueRange x) {
+      ctx.map(state[0], {rowType, rowType}, [&](Value, Value, ValueRange x) {
         Value stat = x[0];
-        if (form.unit) {
+        if (ctx.form.unit) {
           constexpr float most = std::numeric_limits<float>::max();
-          Value held = arith::DivFOp::create(b, loc, stat, form.unit);
-          held = arith::MaximumFOp::create(b, loc, held, f32(-most));
-          held = arith::MinimumFOp::create(b, loc, held, f32(most));
-          stat = select(isIdentity(stat), stat, held);
+          Value held = arith::DivFOp::create(ctx.b, stat, ctx.form.unit);
+          held = arith::MaximumFOp::create(ctx.b, held, ctx.f32(-most));
+          held = arith::MinimumFOp::create(ctx.b, held, ctx.f32(most));
+          stat = ctx.select(ctx.isIdentity(stat), stat, held);
         }
-        Value gap = arith::NegFOp::create(b, loc, gapOfAnchor(x[0], stat));
-        return SmallVector<Value>{stat, math::Exp2Op::create(b, loc, gap)};
+        Value gap = arith::NegFOp::create(ctx.b, gapOfAnchor(ctx, x[0], stat));
+        return SmallVector<Value>{stat, math::Exp2Op::create(ctx.b, gap)};
       });
-  SmallVector<Value> held = scaleComponents(state, row[1]);
+  SmallVector<Value> held = scaleComponents(ctx, state, row[1]);
   held[0] = row[0];
   return held;
 }
 
-/// Parts meet other parts, so their statistic must be the exact reference
-/// point of their sums.
-SmallVector<Value> ReductionKernel::toReferencePoint(ValueRange state) {
-  if (!form.fused && !form.unit)
+SmallVector<Value> mlir::attn::toReferencePoint(ReductionContext &ctx,
+                                                ValueRange state) {
+  if (!ctx.form.fused && !ctx.form.unit)
     return llvm::to_vector(state);
   Type rowType = state[0].getType();
-  SmallVector<Value> row =
-      map(state[0], {rowType, rowType}, [&](Value row, Value, ValueRange x) {
-        Value score = inScoreUnits(x[0], row);
+  SmallVector<Value> row = ctx.map(
+      state[0], {rowType, rowType}, [&](Value row, Value, ValueRange x) {
+        Value score = inScoreUnits(ctx, x[0], row);
         return SmallVector<Value>{
-            score, math::Exp2Op::create(b, loc, gapOfAnchor(score, x[0]))};
+            score, math::Exp2Op::create(ctx.b, gapOfAnchor(ctx, score, x[0]))};
       });
-  SmallVector<Value> exact = scaleComponents(state, row[1]);
+  SmallVector<Value> exact = scaleComponents(ctx, state, row[1]);
   exact[0] = row[0];
   return exact;
 }

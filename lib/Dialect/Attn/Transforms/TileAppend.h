@@ -8,7 +8,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEAPPEND_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEAPPEND_H
 
-#include "TileKernel.h"
+#include "KernelBuilder.h"
 
 namespace mlir::attn {
 

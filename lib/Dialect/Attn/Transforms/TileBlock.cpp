@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileKernel.h"
+#include "TileBlock.h"
+#include "TileFused.h"
+#include "TileRotary.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -16,16 +18,17 @@ using namespace mlir::attn;
 
 /// Heads of a section: as many as leave their keys and values in a cache, at
 /// least those of one key head; null for one.
-Value ReductionKernel::sectionOf(Value group) {
-  if (schedule.getSection() <= 1)
+static Value sectionOf(ReductionContext &ctx, Value group) {
+  if (ctx.schedule.getSection() <= 1)
     return {};
-  Value most = index(schedule.getSection());
-  if (!schedule.getSectionKeys() || hasOwnSizes)
+  Value most = ctx.index(ctx.schedule.getSection());
+  if (!ctx.schedule.getSectionKeys() || ctx.hasOwnSizes)
     return most;
-  Value keys = dim(arg(reduction.getKeyOperands().front()), 2);
-  Value fit =
-      divide(index(schedule.getSectionKeys()), max(keys, index(1))).first;
-  return min(mul(max(fit, index(1)), group), most);
+  Value keys = ctx.dim(ctx.arg(ctx.reduction.getKeyOperands().front()), 2);
+  Value fit = ctx.divide(ctx.index(ctx.schedule.getSectionKeys()),
+                         ctx.max(keys, ctx.index(1)))
+                  .first;
+  return ctx.min(ctx.mul(ctx.max(fit, ctx.index(1)), group), most);
 }
 
 std::string mlir::attn::whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
@@ -41,7 +44,7 @@ std::string mlir::attn::whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
     return "a left factor";
   if (mayKillByScore(op, monoid))
     return "scores that may be -inf";
-  if (listsKeyTiles(op, monoid, target))
+  if (whyNotListed(op, monoid, target).empty())
     return "key tiles that a kernel before lists";
   if (op.getValueOperands().empty())
     return "no values";
@@ -82,167 +85,199 @@ Value mlir::attn::keysWithColumns(ReductionOpInterface op, Value value) {
   return isWithin ? keys : value;
 }
 
-void ReductionKernel::locateBlock(Value numTiles, Value block) {
-  Value query = arg(reduction.getQueryOperands().front());
-  Value key = arg(reduction.getKeyOperands().front());
-  bool packed = !rowSource.hasBatch();
-  Value numHeads = dim(query, rowSource.headDim());
-  Value numKeyHeads = dim(key, keySource.headDim());
+Value mlir::attn::openKeys(ReductionContext &ctx, Value tensor) {
+  return ctx.openSource(ctx.arg(tensor), ctx.keySource, ctx.keysRest,
+                        /*vector=*/false, tilesFitPages(ctx.reduction),
+                        isGpu(ctx) ? boxesOf(ctx.reduction) : 0);
+}
+
+Value mlir::attn::openMultiplied(ReductionContext &ctx, Value tensor) {
+  if (!ctx.turnedKeys)
+    return openKeys(ctx, tensor);
+  if (!ctx.keySource.hasBatch() && !ctx.keySource.is(SourceKind::paged))
+    return ctx.openSource(ctx.turnedKeys, ctx.keySource, ctx.keysRest,
+                          /*vector=*/false);
+  return ctx.turnedKeys;
+}
+
+void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
+                             Value block) {
+  Value query = ctx.arg(ctx.reduction.getQueryOperands().front());
+  Value key = ctx.arg(ctx.reduction.getKeyOperands().front());
+  bool packed = !ctx.rowSource.hasBatch();
+  Value numHeads = ctx.dim(query, ctx.rowSource.headDim());
+  Value numKeyHeads = ctx.dim(key, ctx.keySource.headDim());
   Value group =
-      max(divide(numHeads, max(numKeyHeads, index(1))).first, index(1));
+      ctx.max(ctx.divide(numHeads, ctx.max(numKeyHeads, ctx.index(1))).first,
+              ctx.index(1));
   Value packedGroup = group;
-  if (packsHeads) {
+  if (ctx.packsHeads) {
     numHeads = numKeyHeads;
-    group = index(1);
+    group = ctx.index(1);
   }
-  if (auto partial = dyn_cast<PartialOp>(op)) {
+  if (auto partial = dyn_cast<PartialOp>(ctx.op)) {
     if (Value count = partial.getParts())
-      parts = arg(count);
+      ctx.parts = ctx.arg(count);
     else if (int64_t splits = *partial.getSplits(); splits > 1)
-      parts = index(splits);
+      ctx.parts = ctx.index(splits);
   }
-  int64_t cluster = clusterOf(schedule, target);
-  Value section = sectionOf(group), rows = packed ? dim(query, 1) : Value();
-  int64_t slices = countSlices(reduction);
+  int64_t cluster = clusterOf(ctx.schedule, ctx.target);
+  Value section = sectionOf(ctx, group),
+        rows = packed ? ctx.dim(query, 1) : Value();
+  int64_t slices = countSlices(ctx.reduction);
   auto work = tile::WorkTileOp::create(
-      b, loc, block, packed ? Value() : dim(query, 0), numHeads,
-      slices > 1 ? mul(numTiles, index(slices)) : numTiles,
-      parts ? parts : index(1));
-  work.setOrder(schedule.getOrder().value_or(WorkOrder::in_order));
+      ctx.b, block, packed ? Value() : ctx.dim(query, 0), numHeads,
+      slices > 1 ? ctx.mul(numTiles, ctx.index(slices)) : numTiles,
+      ctx.parts ? ctx.parts : ctx.index(1));
+  work.setOrder(ctx.schedule.getOrder().value_or(WorkOrder::in_order));
   if (section)
     work.getSectionMutable().assign(section);
   if (cluster > 1)
     work.setCluster(cluster);
   if (packed) {
-    work.getOffsetsMutable().assign(rowSource.map);
+    work.getOffsetsMutable().assign(ctx.rowSource.map);
     work.getRowsMutable().assign(rows);
-    work.setBlockQ(schedule.getBlockQ());
+    work.setBlockQ(ctx.schedule.getBlockQ());
   }
-  batch = work.getBatch();
-  head = work.getHead();
-  queryTile = work.getTile();
+  ctx.batch = work.getBatch();
+  ctx.head = work.getHead();
+  ctx.queryTile = work.getTile();
   if (slices > 1) {
     // Neighbours, which read the same keys.
-    auto [tile, slice] = divide(queryTile, index(slices));
-    queryTile = tile;
-    sliceChannels = schedule.getBlockV();
-    firstChannel = mul(slice, index(sliceChannels));
+    auto [tile, slice] = ctx.divide(ctx.queryTile, ctx.index(slices));
+    ctx.queryTile = tile;
+    ctx.sliceChannels = ctx.schedule.getBlockV();
+    ctx.firstChannel = ctx.mul(slice, ctx.index(ctx.sliceChannels));
   }
-  if (parts)
-    split = work.getPart();
+  if (ctx.parts)
+    ctx.split = work.getPart();
   // What captures have of the rows behind the last sequence is not looked at.
-  Value sequences = packed ? dim(rowSource.map, 0) : Value();
-  batchI32 = toI32(packed ? min(batch, max(sub(sequences, index(2)), index(0)))
-                          : batch);
-  headI32 = toI32(head);
+  Value sequences = packed ? ctx.dim(ctx.rowSource.map, 0) : Value();
+  ctx.batchI32 = ctx.toI32(
+      packed ? ctx.min(ctx.batch,
+                       ctx.max(ctx.sub(sequences, ctx.index(2)), ctx.index(0)))
+             : ctx.batch);
+  ctx.headI32 = ctx.toI32(ctx.head);
 
-  keyHead = divide(head, group).first;
+  ctx.keyHead = ctx.divide(ctx.head, group).first;
 
-  findExtents();
+  findExtents(ctx);
 
-  if (packsHeads)
-    return locatePacked(packedGroup);
-  Value blockQ = index(schedule.getBlockQ());
+  if (ctx.packsHeads)
+    return locatePacked(ctx, packedGroup);
+  Value blockQ = ctx.index(ctx.schedule.getBlockQ());
   // Which tile takes the rows that do not fill one: where the last rows have
   // the most keys, and rows and keys of tiles do not end together anyway, it
   // is the first. Lists of key tiles are made for tiles from the first row on.
-  bool shortFirst = !reduction.getMaskBody().empty() && isGpu() && !packed &&
-                    !lists.tiles &&
-                    schedule.getBlockQ() % schedule.getBlockK() != 0;
+  bool shortFirst = !ctx.reduction.getMaskBody().empty() && isGpu(ctx) &&
+                    !packed && !ctx.lists.tiles &&
+                    ctx.schedule.getBlockQ() % ctx.schedule.getBlockK() != 0;
   if (shortFirst) {
-    Value end = sub(sq, mul(sub(sub(numTiles, index(1)), queryTile), blockQ));
-    row0 = max(sub(end, blockQ), index(0));
-    liveRows = sub(end, row0);
+    Value end = ctx.sub(
+        ctx.sq, ctx.mul(ctx.sub(ctx.sub(numTiles, ctx.index(1)), ctx.queryTile),
+                        blockQ));
+    ctx.row0 = ctx.max(ctx.sub(end, blockQ), ctx.index(0));
+    ctx.liveRows = ctx.sub(end, ctx.row0);
   } else {
-    row0 = mul(queryTile, blockQ);
-    liveRows = min(blockQ, sub(sq, row0));
+    ctx.row0 = ctx.mul(ctx.queryTile, blockQ);
+    ctx.liveRows = ctx.min(blockQ, ctx.sub(ctx.sq, ctx.row0));
   }
   // A short sequence has no rows in the last tiles of the grid, and a head
   // none in those that fill up a cluster.
-  if (packed || cluster > 1 || rowSource.lengths)
-    liveRows = max(liveRows, index(0));
+  if (packed || cluster > 1 || ctx.rowSource.lengths)
+    ctx.liveRows = ctx.max(ctx.liveRows, ctx.index(0));
 }
 
-void ReductionKernel::findExtents() {
-  Value query = arg(reduction.getQueryOperands().front());
-  Value key = arg(reduction.getKeyOperands().front());
+void mlir::attn::findExtents(ReductionContext &ctx) {
+  Value query = ctx.arg(ctx.reduction.getQueryOperands().front());
+  Value key = ctx.arg(ctx.reduction.getKeyOperands().front());
   // Rows behind the last sequence are one more, without keys.
-  keysRest = !rowSource.hasBatch() && !keySource.is(SourceKind::varlen);
+  ctx.keysRest =
+      !ctx.rowSource.hasBatch() && !ctx.keySource.is(SourceKind::varlen);
   auto extent = [&](Value tensor, const Source &source, Value opened) -> Value {
     if (opened == tensor)
-      return dim(tensor, source.rowDim());
-    return tile::ExtentOp::create(b, loc, b.getIndexType(), opened, batch);
+      return ctx.dim(tensor, source.rowDim());
+    return tile::ExtentOp::create(ctx.b, ctx.b.getIndexType(), opened,
+                                  ctx.batch);
   };
-  sq = extent(query, rowSource,
-              openSource(query, rowSource, rowsRest(), /*vector=*/false));
-  numKeys =
-      extent(key, keySource, openKeys(reduction.getKeyOperands().front()));
+  ctx.sq = extent(
+      query, ctx.rowSource,
+      ctx.openSource(query, ctx.rowSource, ctx.rowsRest(), /*vector=*/false));
+  ctx.numKeys = extent(key, ctx.keySource,
+                       openKeys(ctx, ctx.reduction.getKeyOperands().front()));
   for (ValueRange tensors :
-       {reduction.getKeyOperands(), reduction.getValueOperands()})
+       {ctx.reduction.getKeyOperands(), ctx.reduction.getValueOperands()})
     for (Value tensor : tensors)
-      openKeys(tensor);
-  openMultiplied(reduction.getKeyOperands().front());
+      openKeys(ctx, tensor);
+  openMultiplied(ctx, ctx.reduction.getKeyOperands().front());
 }
 
-void ReductionKernel::locatePacked(Value group) {
-  Value blockQ = index(schedule.getBlockQ());
-  row0 = mul(queryTile, blockQ);
-  liveRows = min(blockQ, sub(mul(group, sq), row0));
-  Value first = toI32(row0), groupI32 = toI32(group);
-  Value rows = max(toI32(sq), i32(1)), most = i32((1 << packedShift) - 1);
-  Value heads = arith::DivUIOp::create(b, loc, first, rows);
-  firstPacked.rows = rows;
-  firstPacked.position = sub(first, mul(heads, rows));
-  firstPacked.head = add(mul(toI32(keyHead), groupI32), heads);
-  firstPacked.lastHead =
-      sub(mul(toI32(add(keyHead, index(1))), groupI32), i32(1));
-  firstPacked.reciprocal =
-      arith::DivUIOp::create(b, loc, add(rows, most), rows);
+void mlir::attn::locatePacked(ReductionContext &ctx, Value group) {
+  Value blockQ = ctx.index(ctx.schedule.getBlockQ());
+  ctx.row0 = ctx.mul(ctx.queryTile, blockQ);
+  ctx.liveRows = ctx.min(blockQ, ctx.sub(ctx.mul(group, ctx.sq), ctx.row0));
+  Value first = ctx.toI32(ctx.row0), groupI32 = ctx.toI32(group);
+  Value rows = ctx.max(ctx.toI32(ctx.sq), ctx.i32(1)),
+        most = ctx.i32((1 << KernelBuilder::packedShift) - 1);
+  Value heads = arith::DivUIOp::create(ctx.b, first, rows);
+  ctx.firstPacked.rows = rows;
+  ctx.firstPacked.position = ctx.sub(first, ctx.mul(heads, rows));
+  ctx.firstPacked.head =
+      ctx.add(ctx.mul(ctx.toI32(ctx.keyHead), groupI32), heads);
+  ctx.firstPacked.lastHead =
+      ctx.sub(ctx.mul(ctx.toI32(ctx.add(ctx.keyHead, ctx.index(1))), groupI32),
+              ctx.i32(1));
+  ctx.firstPacked.reciprocal =
+      arith::DivUIOp::create(ctx.b, ctx.add(rows, most), rows);
 }
 
 /// Rows of packed heads are fewer than a tile has: all positions are in it.
-std::pair<Value, Value> ReductionKernel::tilePositions() {
-  if (packsHeads)
-    return {index(0), sub(sq, index(1))};
-  return {row0, sub(add(row0, liveRows), index(1))};
+std::pair<Value, Value> mlir::attn::tilePositions(ReductionContext &ctx) {
+  if (ctx.packsHeads)
+    return {ctx.index(0), ctx.sub(ctx.sq, ctx.index(1))};
+  return {ctx.row0, ctx.sub(ctx.add(ctx.row0, ctx.liveRows), ctx.index(1))};
 }
 
-Value ReductionKernel::scaledQuery(Value element) {
+Value mlir::attn::scaledQuery(ReductionContext &ctx, Value element) {
   if (!element.getType().isF32())
-    element = arith::ExtFOp::create(b, loc, b.getF32Type(), element);
-  if (!form.queryFactor)
+    element = arith::ExtFOp::create(ctx.b, ctx.b.getF32Type(), element);
+  if (!ctx.form.queryFactor)
     return element;
-  return arith::MulFOp::create(b, loc, element, form.queryFactor);
+  return arith::MulFOp::create(ctx.b, element, ctx.form.queryFactor);
 }
 
-void ReductionKernel::loadQueries() {
-  if (turnsRows()) {
-    queryTiles = turnQueries();
+void mlir::attn::loadQueries(ReductionContext &ctx) {
+  if (turnsRows(ctx)) {
+    ctx.queryTiles = turnQueries(ctx);
     return;
   }
-  for (auto [i, tensor] : llvm::enumerate(reduction.getQueryOperands())) {
-    Type type = narrowDots ? narrowDots : b.getF32Type();
-    auto tile = tileType(schedule.getBlockQ(), paddedDepth(tensor), type);
-    Value query = packsHeads      ? packedQueries[i]
-                  : turnedQueries ? turnedQueries
-                                  : arg(tensor);
-    Value lower = row0, upper = add(row0, liveRows);
-    if (!sumsHaveOrder() && llvm::any_of(rowSums, [&](const RowSum &sum) {
-          return sum.operand == i;
-        }))
-      std::tie(lower, upper) = seenRows();
+  for (auto [i, tensor] : llvm::enumerate(ctx.reduction.getQueryOperands())) {
+    Type type = ctx.narrowDots ? ctx.narrowDots : ctx.b.getF32Type();
+    auto tile =
+        ctx.tileType(ctx.schedule.getBlockQ(), paddedDepth(ctx, tensor), type);
+    Value query = ctx.packsHeads      ? ctx.packedQueries[i]
+                  : ctx.turnedQueries ? ctx.turnedQueries
+                                      : ctx.arg(tensor);
+    Value lower = ctx.row0, upper = ctx.add(ctx.row0, ctx.liveRows);
+    if (!sumsHaveOrder(ctx) &&
+        llvm::any_of(ctx.rowSums,
+                     [i = i](const RowSum &sum) { return sum.operand == i; }))
+      std::tie(lower, upper) = seenRows(ctx);
     Value loaded = tile::LoadOp::create(
-        b, loc, tile,
-        openSource(query, rowSource, rowsRest(), /*vector=*/false),
-        fromFirst(head, row0), lower, upper,
+        ctx.b, tile,
+        ctx.openSource(query, ctx.rowSource, ctx.rowsRest(), /*vector=*/false),
+        ctx.fromFirst(ctx.head, ctx.row0), lower, upper,
         /*live=*/Value(), /*vector=*/false);
-    if (form.queryFactor)
-      loaded = map(loaded, tile, [&](Value, Value, ValueRange x) {
-                 Value scaled = scaledQuery(x[0]);
-                 if (narrowDots)
-                   scaled = arith::TruncFOp::create(b, loc, type, scaled);
-                 return SmallVector<Value>{scaled};
-               }).front();
-    queryTiles.push_back(loaded);
+    if (ctx.form.queryFactor)
+      loaded = ctx.map(loaded, tile,
+                       [&](Value, Value, ValueRange x) {
+                         Value scaled = scaledQuery(ctx, x[0]);
+                         if (ctx.narrowDots)
+                           scaled =
+                               arith::TruncFOp::create(ctx.b, type, scaled);
+                         return SmallVector<Value>{scaled};
+                       })
+                   .front();
+    ctx.queryTiles.push_back(loaded);
   }
 }

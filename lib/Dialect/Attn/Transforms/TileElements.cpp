@@ -5,23 +5,24 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileKernel.h"
+#include "TileElements.h"
+#include "TileLists.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::attn;
 
-KernelBuilder::Point ReductionKernel::pointOf(RowBlock &block, Value row,
-                                              Value col) {
-  Point point = rowPoint(block.rowBase, row, block.lastRow);
-  point.key = add(block.keyBase, col);
+Point mlir::attn::pointOf(ReductionContext &ctx, RowBlock &block, Value row,
+                          Value col) {
+  Point point = ctx.rowPoint(block.rowBase, row, block.lastRow);
+  point.key = ctx.add(block.keyBase, col);
   // A full tile has no key out of range.
   point.safeKey = point.key;
   if (!block.tile.masked || !block.tile.ragged)
     return point;
-  point.safeKey = min(point.key, block.lastKey);
+  point.safeKey = ctx.min(point.key, block.lastKey);
   if (block.tile.isRagged)
-    point.safeKey = select(block.tile.isRagged, point.safeKey, point.key);
+    point.safeKey = ctx.select(block.tile.isRagged, point.safeKey, point.key);
   return point;
 }
 
@@ -48,78 +49,83 @@ static Value groupedBase(OpBuilder &b, Value keyBase) {
   return arith::AndIOp::create(b, loc, keyBase, mask);
 }
 
-SmallVector<Value> ReductionKernel::scores(RowBlock &block, Value row,
-                                           Value col, ValueRange dots) {
-  Region &score = reduction.getScoreBody();
-  if (score.empty())
-    return SmallVector<Value>(dots);
-  Point point = pointOf(block, row, col);
-  if (!isPartial && takesKeyApart(score, dots.size(), schedule))
-    point.key = add(groupedBase(b, block.keyBase), col);
-  PointCloner cloner(*this, score, dots.size(), /*hasKey=*/true,
-                     reduction.getCaptureOperands(), point);
-  for (auto [argument, dot] : llvm::zip(score.getArguments(), dots))
-    cloner.map(argument, dot);
-  if (form.inUnits)
-    return {withSign(cloner.get(form.inUnits))};
-  return llvm::map_to_vector(getYielded(score),
-                             [&](Value v) { return cloner.get(v); });
-}
-
 /// x times the sign of the factor; an odd function and a product with a uniform
 /// value pass it on to where it costs nothing for each element.
-Value ReductionKernel::withSign(Value x) {
+static Value withSign(ReductionContext &ctx, Value x) {
   Operation *op = x.getDefiningOp();
   if (auto tanh = dyn_cast_or_null<math::TanhOp>(op))
-    return math::TanhOp::create(b, loc, withSign(tanh.getOperand()));
+    return math::TanhOp::create(ctx.b, withSign(ctx, tanh.getOperand()));
   if (auto product = dyn_cast_or_null<arith::MulFOp>(op))
     for (auto [y, factor] : {std::pair(product.getLhs(), product.getRhs()),
                              std::pair(product.getRhs(), product.getLhs())}) {
       if (!factor.getParentRegion()->isProperAncestor(y.getParentRegion()))
         continue;
-      OpBuilder outer(b.getContext());
-      outer.setInsertionPointAfterValue(form.sign);
-      Value &signedFactor = signedFactors[factor];
+      OpBuilder outer(ctx.b.getContext());
+      outer.setInsertionPointAfterValue(ctx.form.sign);
+      Value &signedFactor = ctx.signedFactors[factor];
       if (!signedFactor)
-        signedFactor = arith::MulFOp::create(outer, loc, factor, form.sign);
-      return arith::MulFOp::create(b, loc, y, signedFactor);
+        signedFactor =
+            arith::MulFOp::create(outer, ctx.loc, factor, ctx.form.sign);
+      return arith::MulFOp::create(ctx.b, y, signedFactor);
     }
-  return arith::MulFOp::create(b, loc, x, form.sign);
+  return arith::MulFOp::create(ctx.b, x, ctx.form.sign);
 }
 
-Value ReductionKernel::liveByMask(RowBlock &block, Value row, Value col) {
+SmallVector<Value> mlir::attn::scores(ReductionContext &ctx, RowBlock &block,
+                                      Value row, Value col, ValueRange dots) {
+  Region &score = ctx.reduction.getScoreBody();
+  if (score.empty())
+    return SmallVector<Value>(dots);
+  Point point = pointOf(ctx, block, row, col);
+  if (!ctx.isPartial && takesKeyApart(score, dots.size(), ctx.schedule))
+    point.key = ctx.add(groupedBase(ctx.b, block.keyBase), col);
+  PointCloner cloner(ctx, score, dots.size(), /*hasKey=*/true,
+                     ctx.reduction.getCaptureOperands(), point);
+  for (auto [argument, dot] : llvm::zip(score.getArguments(), dots))
+    cloner.map(argument, dot);
+  if (ctx.form.inUnits)
+    return {withSign(ctx, cloner.get(ctx.form.inUnits))};
+  return llvm::map_to_vector(getYielded(score),
+                             [&](Value v) { return cloner.get(v); });
+}
+
+Value mlir::attn::liveByMask(ReductionContext &ctx, RowBlock &block, Value row,
+                             Value col) {
   if (!block.tile.masked)
     return {};
   if (!block.words.empty())
-    return liveByBits(block, col);
-  Value inside = cmp(arith::CmpIPredicate::slt, col, block.keyCount);
-  Region &mask = reduction.getMaskBody();
+    return liveByBits(ctx, block, col);
+  Value inside = ctx.cmp(arith::CmpIPredicate::slt, col, block.keyCount);
+  Region &mask = ctx.reduction.getMaskBody();
   if (mask.empty())
     return inside;
-  if (rowIntervals) {
+  if (ctx.rowIntervals) {
     // The position of a packed row is no distance from that of the first.
-    bool isOffset = !packsHeads;
-    Value position = isOffset ? block.rowBase
-                              : rowPoint(block.rowBase, row, block.lastRow).row;
+    bool isOffset = !ctx.packsHeads;
+    Value position = isOffset
+                         ? block.rowBase
+                         : ctx.rowPoint(block.rowBase, row, block.lastRow).row;
     auto keys =
-        this->mask->emitRowColumns(b, loc, maskUniform,
-                                   {row, position, isOffset, block.keyBase,
-                                    block.keyCount, keyCols(), numKeys});
-    Value live = cmp(arith::CmpIPredicate::slt, col, keys.end);
+        ctx.mask->emitRowColumns(ctx.b, ctx.loc, ctx.maskUniform,
+                                 {row, position, isOffset, block.keyBase,
+                                  block.keyCount, keyCols(ctx), ctx.numKeys});
+    Value live = ctx.cmp(arith::CmpIPredicate::slt, col, keys.end);
     if (!keys.start)
       return live;
     return arith::AndIOp::create(
-        b, loc, live, cmp(arith::CmpIPredicate::sge, col, keys.start));
+        ctx.b, live, ctx.cmp(arith::CmpIPredicate::sge, col, keys.start));
   }
-  PointCloner cloner(*this, mask, 0, /*hasKey=*/true,
-                     reduction.getCaptureOperands(), pointOf(block, row, col));
+  PointCloner cloner(ctx, mask, 0, /*hasKey=*/true,
+                     ctx.reduction.getCaptureOperands(),
+                     pointOf(ctx, block, row, col));
   for (auto [sample, element] : llvm::zip_first(block.samples, block.sampled))
     cloner.map(sample.first, element);
   Value live = cloner.get(getYielded(mask).front());
   if (!block.tile.ragged)
     return live;
-  Value both = arith::AndIOp::create(b, loc, inside, live);
-  return block.tile.isRagged ? select(block.tile.isRagged, both, live) : both;
+  Value both = arith::AndIOp::create(ctx.b, inside, live);
+  return block.tile.isRagged ? ctx.select(block.tile.isRagged, both, live)
+                             : both;
 }
 
 /// Whether a score is -inf for nothing, as an exponential is.
@@ -128,41 +134,43 @@ static bool isNeverMinusInfinity(Value score) {
   return isa_and_nonnull<math::ExpOp, math::Exp2Op, math::AbsFOp>(op);
 }
 
-Value ReductionKernel::liveByScore(ValueRange scores, Value liveByMask) {
-  if (form.deadIsNatural || llvm::any_of(scores, isNeverMinusInfinity))
+Value mlir::attn::liveByScore(ReductionContext &ctx, ValueRange scores,
+                              Value liveByMask) {
+  if (ctx.form.deadIsNatural || llvm::any_of(scores, isNeverMinusInfinity))
     return liveByMask;
   // -inf in every score is dead as well.
   Value any;
-  Value minusInfinity = f32(-std::numeric_limits<float>::infinity());
+  Value minusInfinity = ctx.f32(-std::numeric_limits<float>::infinity());
   for (Value score : scores) {
-    Value some = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, score,
+    Value some = arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::UNE, score,
                                        minusInfinity);
-    any = any ? arith::OrIOp::create(b, loc, any, some).getResult() : some;
+    any = any ? arith::OrIOp::create(ctx.b, any, some).getResult() : some;
   }
   if (!any)
     return liveByMask;
-  return liveByMask ? arith::AndIOp::create(b, loc, liveByMask, any).getResult()
+  return liveByMask ? arith::AndIOp::create(ctx.b, liveByMask, any).getResult()
                     : any;
 }
 
-Value ReductionKernel::valueFactor(RowBlock &block, Value row, Value col) {
-  Region &region = reduction.getFactorBody();
-  Point point = pointOf(block, row, col);
-  if (!isPartial && takesKeyApart(region, 0, schedule))
-    point.key = add(groupedBase(b, block.keyBase), col);
-  PointCloner cloner(*this, region, 0, /*hasKey=*/true,
-                     reduction.getCaptureOperands(), point);
+Value mlir::attn::valueFactor(ReductionContext &ctx, RowBlock &block, Value row,
+                              Value col) {
+  Region &region = ctx.reduction.getFactorBody();
+  Point point = pointOf(ctx, block, row, col);
+  if (!ctx.isPartial && takesKeyApart(region, 0, ctx.schedule))
+    point.key = ctx.add(groupedBase(ctx.b, block.keyBase), col);
+  PointCloner cloner(ctx, region, 0, /*hasKey=*/true,
+                     ctx.reduction.getCaptureOperands(), point);
   return cloner.get(getYielded(region).front());
 }
 
-ReductionKernel::WeightGroup ReductionKernel::groupOf(unsigned component) {
-  return {getYielded(monoid.getLift())[numStats() + component],
-          factorOf(component)};
+WeightGroup mlir::attn::groupOf(ReductionContext &ctx, unsigned component) {
+  return {getYielded(ctx.monoid.getLift())[ctx.numStats() + component],
+          ctx.factorOf(component)};
 }
 
-SmallVector<ReductionKernel::WeightGroup> ReductionKernel::weightGroups() {
+SmallVector<WeightGroup> mlir::attn::weightGroups(ReductionContext &ctx) {
   llvm::SmallSetVector<WeightGroup, 4> groups;
-  for (unsigned i = 0; i < numComponents(); ++i)
-    groups.insert(groupOf(i));
+  for (unsigned i = 0; i < ctx.numComponents(); ++i)
+    groups.insert(groupOf(ctx, i));
   return groups.takeVector();
 }

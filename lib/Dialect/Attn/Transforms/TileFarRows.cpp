@@ -14,7 +14,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileKernel.h"
+#include "TileFarRows.h"
+#include "TileAnchor.h"
+#include "TileBlock.h"
+#include "TileElements.h"
+#include "TileSteps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -22,164 +26,171 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-/// Whether far rows are done again instead of told apart in each tile. Where a
-/// bias or the score's region may put whole rows far below 0, as masks of the
-/// least finite number do, they are told apart: such rows are no accident. So
-/// they are where the registers are full, with windows, packed heads and
-/// factors; and where the bits of a row may not depend on which of these it
-/// meets.
-bool ReductionKernel::mayRedoFarRows() {
-  if (!isGpu() || !form.exponential || !form.fused ||
-      !(form.dotIsStat || linear.applies) || fixedAnchor || lists.tiles ||
-      marksIn || marksOut || hasGroup(reduction) || packsHeads ||
-      reduction.isBatchInvariant() || schedule.getBlockV() ||
-      keySource.is(SourceKind::paged) || keySource.is(SourceKind::ring) ||
-      reduction.getQueryOperands().size() != 1 ||
-      !reduction.getFactorBody().empty() || reduction.getRotaryAttribute())
+bool mlir::attn::mayRedoFarRows(ReductionContext &ctx) {
+  if (!isGpu(ctx) || !ctx.form.exponential || !ctx.form.fused ||
+      !(ctx.form.dotIsStat || ctx.linear.applies) || ctx.fixedAnchor ||
+      ctx.lists.tiles || ctx.marksIn || ctx.marksOut ||
+      hasGroup(ctx.reduction) || ctx.packsHeads ||
+      ctx.reduction.isBatchInvariant() || ctx.schedule.getBlockV() ||
+      ctx.keySource.is(SourceKind::paged) ||
+      ctx.keySource.is(SourceKind::ring) ||
+      ctx.reduction.getQueryOperands().size() != 1 ||
+      !ctx.reduction.getFactorBody().empty() ||
+      ctx.reduction.getRotaryAttribute())
     return false;
-  Region &region = reduction.getMaskBody();
+  Region &region = ctx.reduction.getMaskBody();
   return region.empty() ||
          ::attn::MaskAnalysis(region).facts().startsAtFirstKey;
 }
 
-SmallVector<Value> ReductionKernel::redoFarRows(SmallVector<Value> state) {
-  Type flags = tileType(schedule.getBlockQ(), 1, b.getI1Type());
-  Value rows = toI32(liveRows);
-  Value far =
-      map(state[0], flags, [&](Value row, Value, ValueRange x) {
-        Value no = arith::ConstantIntOp::create(b, loc, false, 1);
-        // Of f16 what is below the least anchor was taken for that
-        // (emitNearAnchor).
-        Value some =
-            select(isIdentity(x[0]), no, isFar(x[0], /*orAt=*/isF16()));
-        Value inside = cmp(arith::CmpIPredicate::slt, row, rows);
-        return SmallVector<Value>{arith::AndIOp::create(b, loc, inside, some)};
-      }).front();
-  Value any = tile::AnyOp::create(b, loc, b.getI1Type(), far, /*by_rows=*/true);
-  return stepIf(
-      any, state,
-      [&] {
-        // One state at a time: two would not fit into the registers, nor one
-        // that lives from the start.
-        SmallVector<Value> first;
-        for (auto [own, initial] :
-             llvm::zip(state, initialState(/*ofRows=*/true)))
-          first.push_back(map({far, initial, own}, own.getType(),
-                              [&](Value, Value, ValueRange x) {
-                                return SmallVector<Value>{
-                                    select(x[0], x[1], x[2])};
-                              })
-                              .front());
-        return walkFarRows(first, far);
-      },
-      nullptr);
-}
-
-/// The state after all keys of the rows that `far` marks; of others as it is.
-SmallVector<Value> ReductionKernel::walkFarRows(SmallVector<Value> state,
-                                                Value far) {
-  auto loop = scf::ForOp::create(b, loc, hullLower, hullUpper, index(1), state);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
-  scf::YieldOp::create(
-      b, loc, enterKey(loop.getInductionVar(), far, loop.getRegionIterArgs()));
-  return loop.getResults();
-}
-
 /// Within a map: the dot of a row, an i32 in the tile, with a key.
-Value ReductionKernel::dotOfElements(Value row, Value key) {
-  Value query = reduction.getQueryOperands().front();
-  Value queries =
-      openSource(arg(query), rowSource, rowsRest(), /*vector=*/false);
-  Value keys = openKeys(reduction.getKeyOperands().front());
+static Value dotOfElements(ReductionContext &ctx, Value row, Value key) {
+  Value query = ctx.reduction.getQueryOperands().front();
+  Value queries = ctx.openSource(ctx.arg(query), ctx.rowSource, ctx.rowsRest(),
+                                 /*vector=*/false);
+  Value keys = openKeys(ctx, ctx.reduction.getKeyOperands().front());
   auto element = [&](Value memory, Value from, SmallVector<Value> at,
                      Value channel) -> Value {
     at.back() = channel;
     return tile::ElementOp::create(
-        b, loc, cast<MemRefType>(from.getType()).getElementType(), memory, at);
+        ctx.b, cast<MemRefType>(from.getType()).getElementType(), memory, at);
   };
-  Value at = add(row0, toIndex(row));
-  int64_t depth = cast<MemRefType>(arg(query).getType()).getShape().back();
-  auto loop = scf::ForOp::create(b, loc, index(0), index(depth), index(1),
-                                 ValueRange(f32(0.0f)));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(loop.getBody());
+  Value at = ctx.add(ctx.row0, ctx.toIndex(row));
+  int64_t depth = cast<MemRefType>(ctx.arg(query).getType()).getShape().back();
+  auto loop = scf::ForOp::create(ctx.b, ctx.index(0), ctx.index(depth),
+                                 ctx.index(1), ValueRange(ctx.f32(0.0f)));
+  OpBuilder::InsertionGuard guard(ctx.b);
+  ctx.b.setInsertionPointToStart(loop.getBody());
   Value channel = loop.getInductionVar();
-  Value x = scaledQuery(element(queries, arg(query),
-                                this->at(head, at, /*channel=*/true), channel));
-  Value y = element(keys, arg(reduction.getKeyOperands().front()),
-                    this->at(keyHead, key, /*channel=*/true), channel);
+  Value x = scaledQuery(ctx, element(queries, ctx.arg(query),
+                                     ctx.at(ctx.head, at, /*channel=*/true),
+                                     channel));
+  Value y = element(keys, ctx.arg(ctx.reduction.getKeyOperands().front()),
+                    ctx.at(ctx.keyHead, key, /*channel=*/true), channel);
   if (!y.getType().isF32())
-    y = arith::ExtFOp::create(b, loc, b.getF32Type(), y);
+    y = arith::ExtFOp::create(ctx.b, ctx.b.getF32Type(), y);
   Value sum =
-      math::FmaOp::create(b, loc, x, y, loop.getRegionIterArgs().front());
-  scf::YieldOp::create(b, loc, sum);
+      math::FmaOp::create(ctx.b, x, y, loop.getRegionIterArgs().front());
+  scf::YieldOp::create(ctx.b, sum);
   return loop.getResult(0);
 }
 
 /// One key enters the state of the rows that `far` marks; sums are at the
 /// row's statistic itself.
-SmallVector<Value> ReductionKernel::enterKey(Value key, Value far,
-                                             ValueRange state) {
+static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
+                                   ValueRange state) {
   RowBlock block(KeyTile{key, /*masked=*/true});
-  block.firstRow = row0;
-  prepare(block);
+  block.firstRow = ctx.row0;
+  prepare(ctx, block);
   Type numbers = state[0].getType(), flags = far.getType();
-  SmallVector<Value> row =
-      map({far, state[0]}, {numbers, numbers, numbers, flags},
-          [&](Value row, Value, ValueRange x) {
-            Value live = liveByMask(block, row, i32(0)), old = x[1];
-            live = arith::AndIOp::create(b, loc, live, x[0]);
-            Value score = choose(
-                live, b.getF32Type(),
-                [&] {
-                  Value dot = dotOfElements(row, key);
-                  return form.dotIsStat ? SmallVector<Value>{dot}
-                                        : scores(block, row, i32(0), dot);
-                },
-                [&] { return identityStats(); })[0];
-            Value now = combineStats(old, score)[0];
-            auto power = [&](Value stat) {
-              Value distance = arith::SubFOp::create(b, loc, stat, now);
-              distance = arith::MulFOp::create(b, loc, distance, scaleToBase());
-              return select(isIdentity(stat), f32(0.0f),
-                            math::Exp2Op::create(b, loc, distance));
-            };
-            return SmallVector<Value>{now, power(old), power(score), live};
-          });
+  SmallVector<Value> row = ctx.map(
+      {far, state[0]}, {numbers, numbers, numbers, flags},
+      [&](Value row, Value, ValueRange x) {
+        Value live = liveByMask(ctx, block, row, ctx.i32(0)), old = x[1];
+        live = arith::AndIOp::create(ctx.b, live, x[0]);
+        Value score = choose(
+            ctx, live, ctx.b.getF32Type(),
+            [&] {
+              Value dot = dotOfElements(ctx, row, key);
+              return ctx.form.dotIsStat
+                         ? SmallVector<Value>{dot}
+                         : scores(ctx, block, row, ctx.i32(0), dot);
+            },
+            [&] { return ctx.identityStats(); })[0];
+        Value now = combineStats(ctx, old, score)[0];
+        auto power = [&](Value stat) {
+          Value distance = arith::SubFOp::create(ctx.b, stat, now);
+          distance = arith::MulFOp::create(ctx.b, distance, scaleToBase(ctx));
+          return ctx.select(ctx.isIdentity(stat), ctx.f32(0.0f),
+                            math::Exp2Op::create(ctx.b, distance));
+        };
+        return SmallVector<Value>{now, power(old), power(score), live};
+      });
   Value factor = row[1], weight = row[2], live = row[3];
   SmallVector<Value> next = {row[0]};
   unsigned nextValue = 0;
-  for (unsigned i = 0; i < numComponents(); ++i) {
+  for (unsigned i = 0; i < ctx.numComponents(); ++i) {
     Value values;
-    if (monoid.getComponent(i) == Component::value)
-      values = reduction.getValueOperands()[nextValue++];
+    if (ctx.monoid.getComponent(i) == Component::value)
+      values = ctx.reduction.getValueOperands()[nextValue++];
     Value old = state[1 + i];
     auto entered = [&](Value, Value col, ValueRange x) {
-      RegionCloner cloner(b);
-      Region &lift = monoid.getLift();
-      cloner.map(lift.getArguments().drop_front(monoid.getNumScores()),
-                 params());
+      RegionCloner cloner(ctx.b);
+      Region &lift = ctx.monoid.getLift();
+      cloner.map(lift.getArguments().drop_front(ctx.monoid.getNumScores()),
+                 ctx.params());
       Value addend =
-          arith::MulFOp::create(b, loc, x[2], cloner.get(groupOf(i).first));
+          arith::MulFOp::create(ctx.b, x[2], cloner.get(groupOf(ctx, i).first));
       if (values) {
-        auto type = cast<MemRefType>(arg(values).getType());
-        SmallVector<Value> at = this->at(keyHead, key, /*channel=*/true);
+        auto type = cast<MemRefType>(ctx.arg(values).getType());
+        SmallVector<Value> at = ctx.at(ctx.keyHead, key, /*channel=*/true);
         // Columns behind the last one are on chip alone.
-        at.back() = min(toIndex(col), index(type.getShape().back() - 1));
-        Value value = tile::ElementOp::create(b, loc, type.getElementType(),
-                                              openKeys(values), at);
+        at.back() =
+            ctx.min(ctx.toIndex(col), ctx.index(type.getShape().back() - 1));
+        Value value = tile::ElementOp::create(ctx.b, type.getElementType(),
+                                              openKeys(ctx, values), at);
         if (!value.getType().isF32())
-          value = arith::ExtFOp::create(b, loc, b.getF32Type(), value);
-        addend = arith::MulFOp::create(b, loc, addend, value);
+          value = arith::ExtFOp::create(ctx.b, ctx.b.getF32Type(), value);
+        addend = arith::MulFOp::create(ctx.b, addend, value);
       }
       // What a key holds that a row does not see reaches it in no way.
-      addend = select(x[3], addend, f32(0.0f));
-      Value sum = math::FmaOp::create(b, loc, x[0], x[1], addend);
-      return SmallVector<Value>{select(x[4], sum, x[0])};
+      addend = ctx.select(x[3], addend, ctx.f32(0.0f));
+      Value sum = math::FmaOp::create(ctx.b, x[0], x[1], addend);
+      return SmallVector<Value>{ctx.select(x[4], sum, x[0])};
     };
     next.push_back(
-        map({old, factor, weight, live, far}, old.getType(), entered).front());
+        ctx.map({old, factor, weight, live, far}, old.getType(), entered)
+            .front());
   }
   return next;
+}
+
+/// The state after all keys of the rows that `far` marks; of others as it is.
+static SmallVector<Value> walkFarRows(ReductionContext &ctx,
+                                      SmallVector<Value> state, Value far) {
+  auto loop = scf::ForOp::create(ctx.b, ctx.hullLower, ctx.hullUpper,
+                                 ctx.index(1), state);
+  OpBuilder::InsertionGuard guard(ctx.b);
+  ctx.b.setInsertionPointToStart(loop.getBody());
+  scf::YieldOp::create(ctx.b, enterKey(ctx, loop.getInductionVar(), far,
+                                       loop.getRegionIterArgs()));
+  return loop.getResults();
+}
+
+SmallVector<Value> mlir::attn::redoFarRows(ReductionContext &ctx,
+                                           SmallVector<Value> state) {
+  Type flags = ctx.tileType(ctx.schedule.getBlockQ(), 1, ctx.b.getI1Type());
+  Value rows = ctx.toI32(ctx.liveRows);
+  Value far =
+      ctx.map(state[0], flags,
+              [&](Value row, Value, ValueRange x) {
+                Value no = arith::ConstantIntOp::create(ctx.b, false, 1);
+                // Of f16 what is below the least anchor was taken for that
+                // (emitNearAnchor).
+                Value some = ctx.select(ctx.isIdentity(x[0]), no,
+                                        isFar(ctx, x[0], /*orAt=*/isF16(ctx)));
+                Value inside = ctx.cmp(arith::CmpIPredicate::slt, row, rows);
+                return SmallVector<Value>{
+                    arith::AndIOp::create(ctx.b, inside, some)};
+              })
+          .front();
+  Value any = tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), far,
+                                  /*by_rows=*/true);
+  return stepIf(
+      ctx, any, state,
+      [&] {
+        // One state at a time: two would not fit into the registers, nor one
+        // that lives from the start.
+        SmallVector<Value> first;
+        for (auto [own, initial] :
+             llvm::zip(state, initialState(ctx, /*ofRows=*/true)))
+          first.push_back(ctx.map({far, initial, own}, own.getType(),
+                                  [&](Value, Value, ValueRange x) {
+                                    return SmallVector<Value>{
+                                        ctx.select(x[0], x[1], x[2])};
+                                  })
+                              .front());
+        return walkFarRows(ctx, first, far);
+      },
+      nullptr);
 }

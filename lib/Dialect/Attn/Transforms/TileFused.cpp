@@ -23,162 +23,174 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-void ReductionKernel::walkRowTiles(Value numTiles, function_ref<void()> body) {
-  clearRowSums();
-  auto forOp =
-      scf::ForOp::create(b, loc, index(0), numTiles, index(1), ValueRange());
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(forOp.getBody());
-    Value blockQ = index(schedule.getBlockQ());
-    queryTile = forOp.getInductionVar();
-    row0 = mul(queryTile, blockQ);
-    liveRows = min(blockQ, sub(sq, row0));
-    body();
-  }
-  convertRowSums();
-}
-
 /// Walks the tiles of the reduced rows of all heads that read the block's.
-void ReductionKernel::forEachSumTile(
-    function_ref<void(Value head, Value first)> body) {
-  Value reducedHeads =
-      dim(arg(reduction.getKeyOperands().front()), keySource.headDim());
-  Value rowHeads =
-      dim(arg(reduction.getQueryOperands().front()), rowSource.headDim());
-  Value group =
-      arith::DivUIOp::create(b, loc, reducedHeads, max(rowHeads, index(1)));
-  auto heads =
-      scf::ForOp::create(b, loc, index(0), group, index(1), ValueRange());
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(heads.getBody());
-  Value number = add(mul(head, group), heads.getInductionVar());
-  auto tiles = scf::ForOp::create(b, loc, index(0), numKeys, index(keyCols()),
+static void forEachSumTile(ReductionContext &ctx,
+                           function_ref<void(Value head, Value first)> body) {
+  Value reducedHeads = ctx.dim(ctx.arg(ctx.reduction.getKeyOperands().front()),
+                               ctx.keySource.headDim());
+  Value rowHeads = ctx.dim(ctx.arg(ctx.reduction.getQueryOperands().front()),
+                           ctx.rowSource.headDim());
+  Value group = arith::DivUIOp::create(ctx.b, reducedHeads,
+                                       ctx.max(rowHeads, ctx.index(1)));
+  auto heads = scf::ForOp::create(ctx.b, ctx.index(0), group, ctx.index(1),
                                   ValueRange());
-  b.setInsertionPointToStart(tiles.getBody());
+  OpBuilder::InsertionGuard guard(ctx.b);
+  ctx.b.setInsertionPointToStart(heads.getBody());
+  Value number = ctx.add(ctx.mul(ctx.head, group), heads.getInductionVar());
+  auto tiles = scf::ForOp::create(ctx.b, ctx.index(0), ctx.numKeys,
+                                  ctx.index(keyCols(ctx)), ValueRange());
+  ctx.b.setInsertionPointToStart(tiles.getBody());
   body(number, tiles.getInductionVar());
 }
 
-void ReductionKernel::clearRowSums() {
-  forEachSumTile([&](Value head, Value first) {
-    for (const RowSum &sum : rowSums) {
-      Value rows = reduction.getQueryOperands()[sum.operand];
-      Value zero = fill(f32(0.0f), tileType(keyCols(), paddedDepth(rows)));
-      tile::StoreOp::create(b, loc, zero, sum.sums, fromFirst(head, first),
-                            index(0), numKeys, /*vector=*/false);
+static void clearRowSums(ReductionContext &ctx) {
+  forEachSumTile(ctx, [&](Value head, Value first) {
+    for (const RowSum &sum : ctx.rowSums) {
+      Value rows = ctx.reduction.getQueryOperands()[sum.operand];
+      Value zero = ctx.fill(ctx.f32(0.0f),
+                            ctx.tileType(keyCols(ctx), paddedDepth(ctx, rows)));
+      tile::StoreOp::create(ctx.b, zero, sum.sums, ctx.fromFirst(head, first),
+                            ctx.index(0), ctx.numKeys, /*vector=*/false);
     }
   });
 }
 
-void ReductionKernel::convertRowSums() {
-  if (llvm::none_of(rowSums, [](const RowSum &sum) { return sum.result; }))
+static void convertRowSums(ReductionContext &ctx) {
+  if (llvm::none_of(ctx.rowSums, [](const RowSum &sum) { return sum.result; }))
     return;
-  forEachSumTile([&](Value head, Value first) {
-    for (const RowSum &sum : rowSums) {
+  forEachSumTile(ctx, [&](Value head, Value first) {
+    for (const RowSum &sum : ctx.rowSums) {
       if (!sum.result)
         continue;
-      Value rows = reduction.getQueryOperands()[sum.operand];
-      auto type = tileType(keyCols(), paddedDepth(rows));
-      Value loaded = tile::LoadOp::create(
-          b, loc, type, sum.sums, fromFirst(head, first), index(0), numKeys,
-          /*live=*/Value(), /*vector=*/false);
-      tile::StoreOp::create(b, loc, loaded, sum.result, fromFirst(head, first),
-                            index(0), numKeys, /*vector=*/false);
+      Value rows = ctx.reduction.getQueryOperands()[sum.operand];
+      auto type = ctx.tileType(keyCols(ctx), paddedDepth(ctx, rows));
+      Value loaded = tile::LoadOp::create(ctx.b, type, sum.sums,
+                                          ctx.fromFirst(head, first),
+                                          ctx.index(0), ctx.numKeys,
+                                          /*live=*/Value(), /*vector=*/false);
+      tile::StoreOp::create(ctx.b, loaded, sum.result,
+                            ctx.fromFirst(head, first), ctx.index(0),
+                            ctx.numKeys, /*vector=*/false);
     }
   });
 }
 
-void ReductionKernel::startRowSums(SmallVectorImpl<Value> &state) {
-  Type element = narrowValues ? narrowValues : b.getF32Type();
-  rowSumTiles.clear();
-  for (const RowSum &sum : rowSums) {
-    rowSumWeights.insert(sum.weight);
-    if (!sumsHaveOrder()) {
-      rowSumTiles.push_back(queryTiles[sum.operand]);
+void mlir::attn::walkRowTiles(ReductionContext &ctx, Value numTiles,
+                              function_ref<void()> body) {
+  clearRowSums(ctx);
+  auto forOp = scf::ForOp::create(ctx.b, ctx.index(0), numTiles, ctx.index(1),
+                                  ValueRange());
+  {
+    OpBuilder::InsertionGuard guard(ctx.b);
+    ctx.b.setInsertionPointToStart(forOp.getBody());
+    Value blockQ = ctx.index(ctx.schedule.getBlockQ());
+    ctx.queryTile = forOp.getInductionVar();
+    ctx.row0 = ctx.mul(ctx.queryTile, blockQ);
+    ctx.liveRows = ctx.min(blockQ, ctx.sub(ctx.sq, ctx.row0));
+    body();
+  }
+  convertRowSums(ctx);
+}
+
+void mlir::attn::startRowSums(ReductionContext &ctx,
+                              SmallVectorImpl<Value> &state) {
+  Type element = ctx.narrowValues ? ctx.narrowValues : ctx.b.getF32Type();
+  ctx.rowSumTiles.clear();
+  for (const RowSum &sum : ctx.rowSums) {
+    ctx.rowSumWeights.insert(sum.weight);
+    if (!sumsHaveOrder(ctx)) {
+      ctx.rowSumTiles.push_back(ctx.queryTiles[sum.operand]);
       continue;
     }
     // A row that no weight meets must not reach a sum, not even times 0. Of
     // those that weights meet, what is not finite has made these NaN, so that 0
     // in its place changes nothing; or 0, where it made scores -inf.
-    Value rows = queryTiles[sum.operand];
+    Value rows = ctx.queryTiles[sum.operand];
     auto type = cast<tile::TileType>(rows.getType());
-    auto finite = tileType(type.getRows(), type.getCols(), element);
+    auto finite = ctx.tileType(type.getRows(), type.getCols(), element);
     auto body = [&](Value, Value, ValueRange x) -> SmallVector<Value> {
       Value wide = x[0];
       if (!wide.getType().isF32())
-        wide = arith::ExtFOp::create(b, loc, b.getF32Type(), wide);
+        wide = arith::ExtFOp::create(ctx.b, ctx.b.getF32Type(), wide);
       Value isFinite = arith::CmpFOp::create(
-          b, loc, arith::CmpFPredicate::OLT, math::AbsFOp::create(b, loc, wide),
-          f32(std::numeric_limits<float>::infinity()));
-      Value clean = select(isFinite, wide, f32(0.0f));
-      if (element != b.getF32Type())
-        clean = arith::TruncFOp::create(b, loc, element, clean);
+          ctx.b, arith::CmpFPredicate::OLT, math::AbsFOp::create(ctx.b, wide),
+          ctx.f32(std::numeric_limits<float>::infinity()));
+      Value clean = ctx.select(isFinite, wide, ctx.f32(0.0f));
+      if (element != ctx.b.getF32Type())
+        clean = arith::TruncFOp::create(ctx.b, element, clean);
       return {clean};
     };
-    rowSumTiles.push_back(map(rows, {finite}, body).front());
+    ctx.rowSumTiles.push_back(ctx.map(rows, {finite}, body).front());
   }
   // Weights of rows that do not exist are those of no key tile.
-  if (sumsHaveOrder())
-    appendNoWeights(state);
+  if (sumsHaveOrder(ctx))
+    appendNoWeights(ctx, state);
 }
 
-void ReductionKernel::appendNoWeights(SmallVectorImpl<Value> &state) {
-  Type element = narrowValues ? narrowValues : b.getF32Type();
-  for (size_t i = 0; i < rowSumWeights.size(); ++i) {
-    Value none = arith::ConstantOp::create(b, loc, b.getZeroAttr(element));
-    state.push_back(
-        fill(none, tileType(schedule.getBlockQ(), keyCols(), element)));
+void mlir::attn::appendNoWeights(ReductionContext &ctx,
+                                 SmallVectorImpl<Value> &state) {
+  Type element = ctx.narrowValues ? ctx.narrowValues : ctx.b.getF32Type();
+  for (size_t i = 0; i < ctx.rowSumWeights.size(); ++i) {
+    Value none = arith::ConstantOp::create(ctx.b, ctx.b.getZeroAttr(element));
+    state.push_back(ctx.fill(
+        none, ctx.tileType(ctx.schedule.getBlockQ(), keyCols(ctx), element)));
   }
 }
 
-std::pair<Value, Value> ReductionKernel::seenRows() {
-  Value end = add(row0, liveRows);
-  Region &region = sumsOverKeys.getMask();
+std::pair<Value, Value> mlir::attn::seenRows(ReductionContext &ctx) {
+  Value end = ctx.add(ctx.row0, ctx.liveRows);
+  Region &region = ctx.sumsOverKeys.getMask();
   if (region.empty())
-    return {row0, end};
+    return {ctx.row0, end};
   ::attn::MaskAnalysis analysis(region);
   KeyRangeProblem problem;
-  problem.numKeys = problem.limit = sq;
+  problem.numKeys = problem.limit = ctx.sq;
   problem.mask = &analysis;
   problem.uniform = [&](Value value) {
-    return uniform(region, value, 0, sumsOverKeys.getCaptures());
+    return ctx.uniform(region, value, 0, ctx.sumsOverKeys.getCaptures());
   };
-  Value reduced = reduction.getKeyOperands().front();
-  problem.firstRow = index(0);
-  problem.lastRow = sub(dim(arg(reduced), keySource.rowDim()), index(1));
-  KeyRanges seen = emitKeyRanges(b, loc, problem);
+  Value reduced = ctx.reduction.getKeyOperands().front();
+  problem.firstRow = ctx.index(0);
+  problem.lastRow =
+      ctx.sub(ctx.dim(ctx.arg(reduced), ctx.keySource.rowDim()), ctx.index(1));
+  KeyRanges seen = emitKeyRanges(ctx.b, ctx.loc, problem);
   // Where the region's integers wrap only the region knows which they are.
-  return {select(seen.valid, seen.lower, row0),
-          select(seen.valid, min(seen.upper, end), end)};
+  return {ctx.select(seen.valid, seen.lower, ctx.row0),
+          ctx.select(seen.valid, ctx.min(seen.upper, end), end)};
 }
 
-SmallVector<Value> ReductionKernel::withoutWeights(ValueRange state) {
+SmallVector<Value> mlir::attn::withoutWeights(ReductionContext &ctx,
+                                              ValueRange state) {
   SmallVector<Value> next(state);
-  for (Value &weights : MutableArrayRef(next).take_back(rowSumWeights.size())) {
+  for (Value &weights :
+       MutableArrayRef(next).take_back(ctx.rowSumWeights.size())) {
     auto type = cast<tile::TileType>(weights.getType());
-    Value none =
-        arith::ConstantOp::create(b, loc, b.getZeroAttr(type.getElementType()));
-    weights = fill(none, type);
+    Value none = arith::ConstantOp::create(
+        ctx.b, ctx.b.getZeroAttr(type.getElementType()));
+    weights = ctx.fill(none, type);
   }
   return next;
 }
 
-void ReductionKernel::enterRowSums(const KeyTile &tile, ValueRange state) {
-  ValueRange weights = state.take_back(rowSumWeights.size());
-  for (auto [sum, rows] : llvm::zip(rowSums, rowSumTiles)) {
-    size_t n = llvm::find(rowSumWeights, sum.weight) - rowSumWeights.begin();
-    auto type =
-        tileType(keyCols(), cast<tile::TileType>(rows.getType()).getCols());
-    Value product = tile::DotOp::create(
-        b, loc, type, weights[n], rows, /*acc=*/Value(), /*scale=*/Value(),
-        /*ramp=*/Value(), /*transpose_rhs=*/false, tf32,
-        /*transpose_lhs=*/true);
+void mlir::attn::enterRowSums(ReductionContext &ctx, const KeyTile &tile,
+                              ValueRange state) {
+  ValueRange weights = state.take_back(ctx.rowSumWeights.size());
+  for (auto [sum, rows] : llvm::zip(ctx.rowSums, ctx.rowSumTiles)) {
+    size_t n =
+        llvm::find(ctx.rowSumWeights, sum.weight) - ctx.rowSumWeights.begin();
+    auto type = ctx.tileType(keyCols(ctx),
+                             cast<tile::TileType>(rows.getType()).getCols());
+    Value product =
+        tile::DotOp::create(ctx.b, type, weights[n], rows,
+                            /*acc=*/Value(), /*scale=*/Value(),
+                            /*ramp=*/Value(), /*transpose_rhs=*/false, ctx.tf32,
+                            /*transpose_lhs=*/true);
     // Where every key of a tile is there nothing has to ask for one.
-    bool isBounded = sumsHaveOrder() || tile.masked;
+    bool isBounded = sumsHaveOrder(ctx) || tile.masked;
     tile::AccumulateOp::create(
-        b, loc, product, sum.sums, fromFirst(keyHead, tile.first),
-        isBounded ? index(0) : Value(), isBounded ? numKeys : Value(),
-        /*vector=*/false, /*any_order=*/!sumsHaveOrder());
+        ctx.b, product, sum.sums, ctx.fromFirst(ctx.keyHead, tile.first),
+        isBounded ? ctx.index(0) : Value(), isBounded ? ctx.numKeys : Value(),
+        /*vector=*/false, /*any_order=*/!sumsHaveOrder(ctx));
   }
 }
 

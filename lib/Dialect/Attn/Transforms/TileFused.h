@@ -23,6 +23,27 @@ public:
   void build(Value sums, Value result, Value numTiles, Value block);
 };
 
+/// Whether threads have all rows of a head, one after the other: sums in memory
+/// have an order.
+inline bool sumsHaveOrder(const ReductionContext &ctx) {
+  return ctx.target.isCpu();
+}
+/// Runs `body` for each tile of rows, of which a block has all.
+void walkRowTiles(ReductionContext &ctx, Value numTiles,
+                  function_ref<void()> body);
+/// Makes the tiles that weights are multiplied by, and adds what holds weights
+/// to a state.
+void startRowSums(ReductionContext &ctx, SmallVectorImpl<Value> &state);
+/// Adds the weights of a key tile, which are last in `state`.
+void enterRowSums(ReductionContext &ctx, const KeyTile &tile, ValueRange state);
+/// A state after a tile of which no pair is live.
+SmallVector<Value> withoutWeights(ReductionContext &ctx, ValueRange state);
+/// Tiles for weights, of none.
+void appendNoWeights(ReductionContext &ctx, SmallVectorImpl<Value> &state);
+/// The rows that some row of the reduced ones sees: what is behind them must
+/// not reach a sum.
+std::pair<Value, Value> seenRows(ReductionContext &ctx);
+
 } // namespace mlir::attn
 
 #endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEFUSED_H

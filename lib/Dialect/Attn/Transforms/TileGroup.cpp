@@ -12,7 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileKernel.h"
+#include "TileGroup.h"
+#include "TileStream.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -30,31 +31,34 @@ bool mlir::attn::hasGroup(ReductionOpInterface op) {
   return rows != reduced || ShapedType::isDynamic(rows);
 }
 
-SmallVector<Value> ReductionKernel::walkGroup(SmallVector<Value> state) {
-  Value reducedHeads =
-      dim(arg(reduction.getKeyOperands().front()), keySource.headDim());
-  Value rowHeads =
-      dim(arg(reduction.getQueryOperands().front()), rowSource.headDim());
-  Value group =
-      arith::DivUIOp::create(b, loc, reducedHeads, max(rowHeads, index(1)));
-  auto forOp = scf::ForOp::create(b, loc, index(0), group, index(1), state);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(forOp.getBody());
+SmallVector<Value> mlir::attn::walkGroup(ReductionContext &ctx,
+                                         SmallVector<Value> state) {
+  Value reducedHeads = ctx.dim(ctx.arg(ctx.reduction.getKeyOperands().front()),
+                               ctx.keySource.headDim());
+  Value rowHeads = ctx.dim(ctx.arg(ctx.reduction.getQueryOperands().front()),
+                           ctx.rowSource.headDim());
+  Value group = arith::DivUIOp::create(ctx.b, reducedHeads,
+                                       ctx.max(rowHeads, ctx.index(1)));
+  auto forOp =
+      scf::ForOp::create(ctx.b, ctx.index(0), group, ctx.index(1), state);
+  OpBuilder::InsertionGuard guard(ctx.b);
+  ctx.b.setInsertionPointToStart(forOp.getBody());
   // What was found of regions of pairs was found for all heads.
-  std::pair<Value, Value> rowHead(head, headI32);
-  Operation *outerPoint = uniformPoint;
+  std::pair<Value, Value> rowHead(ctx.head, ctx.headI32);
+  Operation *outerPoint = ctx.uniformPoint;
   llvm::DenseMap<Value, Value> outerValues;
-  std::swap(outerValues, uniformValues);
-  varyingValues.clear();
-  headVaries = false;
-  head = keyHead = add(mul(head, group), forOp.getInductionVar());
-  headI32 = toI32(head);
-  uniformPoint = index(0).getDefiningOp();
+  std::swap(outerValues, ctx.uniformValues);
+  ctx.varyingValues.clear();
+  ctx.headVaries = false;
+  ctx.head = ctx.keyHead =
+      ctx.add(ctx.mul(ctx.head, group), forOp.getInductionVar());
+  ctx.headI32 = ctx.toI32(ctx.head);
+  ctx.uniformPoint = ctx.index(0).getDefiningOp();
   ValueRange carried = forOp.getRegionIterArgs();
-  scf::YieldOp::create(b, loc, streamKeys(carried));
-  std::tie(head, headI32) = rowHead;
-  uniformPoint = outerPoint;
-  uniformValues = std::move(outerValues);
-  varyingValues.clear();
+  scf::YieldOp::create(ctx.b, streamKeys(ctx, carried));
+  std::tie(ctx.head, ctx.headI32) = rowHead;
+  ctx.uniformPoint = outerPoint;
+  ctx.uniformValues = std::move(outerValues);
+  ctx.varyingValues.clear();
   return forOp.getResults();
 }

@@ -20,7 +20,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "TileKernel.h"
+#include "TileRepair.h"
 #include "attn/Analysis/Schedule.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -71,42 +71,44 @@ ScheduleAttr mlir::attn::scheduleOfRepair(ReductionOpInterface op,
 // Marks
 //===----------------------------------------------------------------------===//
 
-void ReductionKernel::storeMarks(ValueRange state) {
+void mlir::attn::storeMarks(ReductionContext &ctx, ValueRange state) {
   Value marks;
-  for (unsigned i = 0; i < numComponents(); ++i) {
-    if (monoid.getComponent(i) != Component::value)
+  for (unsigned i = 0; i < ctx.numComponents(); ++i) {
+    if (ctx.monoid.getComponent(i) != Component::value)
       continue;
-    Value sum = rowSum(state[numStats() + i]);
+    Value sum = ctx.rowSum(state[ctx.numStats() + i]);
     if (marks)
-      sum = map({marks, sum}, {sum.getType()},
-                [&](Value, Value, ValueRange x) -> SmallVector<Value> {
-                  return {arith::AddFOp::create(b, loc, x[0], x[1])};
-                })
+      sum = ctx.map({marks, sum}, {sum.getType()},
+                    [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+                      return {arith::AddFOp::create(ctx.b, x[0], x[1])};
+                    })
                 .front();
     marks = sum;
   }
-  if (isPartial)
-    storeRows(marks, marksOut, split ? split : index(0));
+  if (ctx.isPartial)
+    ctx.storeRows(marks, ctx.marksOut, ctx.split ? ctx.split : ctx.index(0));
   else
-    storeRows(marks, marksOut);
+    ctx.storeRows(marks, ctx.marksOut);
 }
 
-/// Whether some row of the tile has a mark. Marks lie along columns, which all
-/// warps of a block hold: what follows is for all of them or for none.
-Value ReductionKernel::hasMark() {
+Value mlir::attn::hasMark(ReductionContext &ctx) {
   SmallVector<Value> leading;
-  if (isPartial)
-    leading.push_back(split ? split : index(0));
-  Value marks = openSource(marksIn, rowSource, rowsRest(), /*vector=*/true);
-  int64_t cols = ::attn::paddedKeys(schedule.getBlockQ(), target);
+  if (ctx.isPartial)
+    leading.push_back(ctx.split ? ctx.split : ctx.index(0));
+  Value marks = ctx.openSource(ctx.marksIn, ctx.rowSource, ctx.rowsRest(),
+                               /*vector=*/true);
+  int64_t cols = ::attn::paddedKeys(ctx.schedule.getBlockQ(), ctx.target);
   Value sums = tile::LoadOp::create(
-      b, loc, tileType(1, cols, b.getF32Type()), marks,
-      at(head, row0, /*channel=*/false, leading), row0, add(row0, liveRows),
+      ctx.b, ctx.tileType(1, cols, ctx.b.getF32Type()), marks,
+      ctx.at(ctx.head, ctx.row0, /*channel=*/false, leading), ctx.row0,
+      ctx.add(ctx.row0, ctx.liveRows),
       /*live=*/Value(), /*vector=*/true, /*transposed=*/true);
-  Type truths = tileType(1, cols, b.getI1Type());
-  Value areNaN = map(sums, truths, [&](Value, Value, ValueRange x) {
-                   return SmallVector<Value>{arith::CmpFOp::create(
-                       b, loc, arith::CmpFPredicate::UNO, x[0], x[0])};
-                 }).front();
-  return tile::AnyOp::create(b, loc, b.getI1Type(), areNaN);
+  Type truths = ctx.tileType(1, cols, ctx.b.getI1Type());
+  Value areNaN = ctx.map(sums, truths,
+                         [&](Value, Value, ValueRange x) {
+                           return SmallVector<Value>{arith::CmpFOp::create(
+                               ctx.b, arith::CmpFPredicate::UNO, x[0], x[0])};
+                         })
+                     .front();
+  return tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), areNaN);
 }

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileScan.h"
+#include "attn/Analysis/Schedule.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/MathExtras.h"

@@ -12,7 +12,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESHARE_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESHARE_H
 
-#include "TileKernel.h"
+#include "KernelBuilder.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 namespace mlir::attn {

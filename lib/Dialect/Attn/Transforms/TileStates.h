@@ -12,7 +12,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESTATES_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESTATES_H
 
-#include "TileKernel.h"
+#include "KernelBuilder.h"
 
 namespace mlir::attn {
 

@@ -15,9 +15,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "NamedRewrites.h"
+#include "TileSteps.h"
 #include "StateUses.h"
-#include "TileKernel.h"
+#include "TileAnchor.h"
+#include "TileElements.h"
+#include "TileFused.h"
+#include "TileLists.h"
+#include "TileRotary.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
@@ -38,69 +42,70 @@ static bool isConstantFloat(Value value,
   return matchPattern(value, m_ConstantFloat(&constant)) && f(constant);
 }
 
-/// What the monoid and its laws say of the state, and the values that kernels
-/// need for the rewrites that passes have decided.
-void ReductionKernel::readForm() {
-  Region &lift = monoid.getLift();
-  form.uniformWeight.clear();
-  if (!monoid.isGeneral())
-    for (Value weight : getYielded(lift).drop_front(numStats()))
-      form.uniformWeight.push_back(
-          llvm::none_of(lift.getArguments().take_front(monoid.getNumScores()),
-                        [&](Value score) { return dependsOn(weight, score); }));
-  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
-  form.ordered = !laws || !laws->combineCommutes;
-  form.shortWeights =
-      findWeightRounding(reduction, {narrowDots, narrowValues, tf32}) ==
-      WeightRounding::all;
-  form.deadIsNatural = (laws && laws->deadIsNatural && !monoid.isGeneral()) ||
-                       op->hasAttr(getDeadIsZeroName());
+void mlir::attn::readForm(ReductionContext &ctx) {
+  Region &lift = ctx.monoid.getLift();
+  ctx.form.uniformWeight.clear();
+  if (!ctx.monoid.isGeneral())
+    for (Value weight : getYielded(lift).drop_front(ctx.numStats()))
+      ctx.form.uniformWeight.push_back(llvm::none_of(
+          lift.getArguments().take_front(ctx.monoid.getNumScores()),
+          [&](Value score) { return dependsOn(weight, score); }));
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(ctx.monoid);
+  ctx.form.ordered = !laws || !laws->combineCommutes;
+  ctx.form.shortWeights =
+      findWeightRounding(ctx.reduction, {ctx.narrowDots, ctx.narrowValues,
+                                         ctx.tf32}) == WeightRounding::all;
+  ctx.form.deadIsNatural =
+      (laws && laws->deadIsNatural && !ctx.monoid.isGeneral()) ||
+      ctx.op->hasAttr(getDeadIsZeroName());
 
-  std::optional<float> base = exponentialBase(monoid);
+  std::optional<float> base = exponentialBase(ctx.monoid);
   if (!base)
     return;
-  form.base = *base;
-  form.exponential = isOnline(reduction);
-  form.fused = fusesExponent(reduction);
-  form.weighsLate = form.exponential && weightsFollowStatistic(monoid);
-  if (!scoreIsStatistic(monoid) && !form.weighsLate)
+  ctx.form.base = *base;
+  ctx.form.exponential = isOnline(ctx.reduction);
+  ctx.form.fused = fusesExponent(ctx.reduction);
+  ctx.form.weighsLate =
+      ctx.form.exponential && weightsFollowStatistic(ctx.monoid);
+  if (!scoreIsStatistic(ctx.monoid) && !ctx.form.weighsLate)
     return;
-  form.deadIsNatural = true;
-  form.dotIsStat = scoreIsDot(reduction);
-  Region &score = reduction.getScoreBody();
+  ctx.form.deadIsNatural = true;
+  ctx.form.dotIsStat = scoreIsDot(ctx.reduction);
+  Region &score = ctx.reduction.getScoreBody();
   auto toUniform = [&](Value value) {
-    return uniform(score, value, 1, reduction.getCaptureOperands());
+    return ctx.uniform(score, value, 1, ctx.reduction.getCaptureOperands());
   };
   // Of packed heads a factor of the head is not the same for all rows.
-  if (op->hasAttr(getScoreUnitName())) {
+  if (ctx.op->hasAttr(getScoreUnitName())) {
     StringRef why;
-    auto scaled = findScaledScore(reduction, monoid, target,
-                                  varying(score, 1, /*hasKey=*/true), why);
+    auto scaled = findScaledScore(ctx.reduction, ctx.monoid, ctx.target,
+                                  ctx.varying(score, 1, /*hasKey=*/true), why);
     if (scaled) {
-      static_cast<ScoreUnit &>(form) =
-          emitScoreUnit(b, loc, *scaled, form.base, toUniform);
-      form.dotIsStat = scaled->isDot;
+      static_cast<ScoreUnit &>(ctx.form) =
+          emitScoreUnit(ctx.b, ctx.loc, *scaled, ctx.form.base, toUniform);
+      ctx.form.dotIsStat = scaled->isDot;
     }
   }
-  if (op->hasAttr(getLinearBiasName()))
-    linear = emitLinearBias(b, loc, reduction, form.base,
-                            varying(score, 1, /*hasKey=*/true), toUniform);
+  if (ctx.op->hasAttr(getLinearBiasName()))
+    ctx.linear =
+        emitLinearBias(ctx.b, ctx.loc, ctx.reduction, ctx.form.base,
+                       ctx.varying(score, 1, /*hasKey=*/true), toUniform);
 }
 
 //===----------------------------------------------------------------------===//
 // Steps
 //===----------------------------------------------------------------------===//
 
-void ReductionKernel::prepare(RowBlock &block) {
-  block.rowBase = rowBase(block.firstRow);
-  block.keyBase = toI32(block.tile.first);
-  block.lastRow = lastRow();
+void mlir::attn::prepare(ReductionContext &ctx, RowBlock &block) {
+  block.rowBase = ctx.rowBase(block.firstRow);
+  block.keyBase = ctx.toI32(block.tile.first);
+  block.lastRow = ctx.lastRow();
   if (block.tile.masked) {
-    Value count = sub(keyEnd, block.tile.first);
-    if (keyCols() != schedule.getBlockK())
-      count = min(count, index(schedule.getBlockK()));
-    block.keyCount = toI32(count);
-    block.lastKey = toI32(sub(numKeys, index(1)));
+    Value count = ctx.sub(ctx.keyEnd, block.tile.first);
+    if (keyCols(ctx) != ctx.schedule.getBlockK())
+      count = ctx.min(count, ctx.index(ctx.schedule.getBlockK()));
+    block.keyCount = ctx.toI32(count);
+    block.lastKey = ctx.toI32(ctx.sub(ctx.numKeys, ctx.index(1)));
   }
 }
 
@@ -113,80 +118,63 @@ static std::optional<unsigned> findThreshold(MonoidOp monoid) {
   return laws->threshold;
 }
 
-SmallVector<Value> ReductionKernel::stepRows(RowBlock &block) {
-  prepare(block);
-  loadSamples(block);
-  loadBits(block);
-  SmallVector<Value> dots;
-  if (turnsRows())
-    dots.push_back(dotParts(block));
-  else
-    for (auto [query, key] : llvm::zip(block.queries, block.keys))
-      dots.push_back(tile::DotOp::create(
-          b, loc, scoreTile(), query, key, /*acc=*/Value(), /*scale=*/Value(),
-          block.tile.ramp, /*transpose_rhs=*/true, tf32));
-  if (isa<ScoresOp>(op)) {
-    storeScores(block, dots);
-    return {};
-  }
-  switch (monoid.getKind()) {
-  case MonoidKind::cocycle:
-    return numStats() ? stepCocycle(block, dots) : stepSum(block, dots);
-  case MonoidKind::suffix:
-  case MonoidKind::prefix:
-    return stepGated(block, dots);
-  case MonoidKind::general:
-    // On a CPU a test of several keys is less than their product.
-    return foldsKeys(reduction, monoid) || (!isGpu() && findThreshold(monoid))
-               ? stepGeneral(block, dots)
-               : stepScalars(block, dots);
-  }
-  llvm_unreachable("unknown kind of monoid");
-}
-
-void ReductionKernel::storeScores(RowBlock &block, ArrayRef<Value> dots) {
-  SmallVector<Value> inputs = withLoaded(block, dots);
-  SmallVector<Type> types(scoreOutputs.size(), scoreTile());
+/// Stores the scores of a tile, for attn.scores.
+static void storeScores(ReductionContext &ctx, RowBlock &block,
+                        ArrayRef<Value> dots) {
+  SmallVector<Value> inputs = withLoaded(ctx, block, dots);
+  SmallVector<Type> types(ctx.scoreOutputs.size(), scoreTile(ctx));
   SmallVector<Value> tiles =
-      map(inputs, types, [&](Value row, Value col, ValueRange x) {
-        x = takeLoaded(block, x, dots.size());
-        return scores(block, row, col, x);
+      ctx.map(inputs, types, [&](Value row, Value col, ValueRange x) {
+        x = takeLoaded(ctx, block, x, dots.size());
+        return scores(ctx, block, row, col, x);
       });
-  for (auto [tile, output] : llvm::zip_equal(tiles, scoreOutputs))
+  for (auto [tile, output] : llvm::zip_equal(tiles, ctx.scoreOutputs))
     if (output)
       tile::StoreOp::create(
-          b, loc, tile, output,
-          ValueRange{batch, head, block.firstRow, block.tile.first},
-          block.firstRow, add(row0, liveRows), /*vector=*/false);
+          ctx.b, tile, output,
+          ValueRange{ctx.batch, ctx.head, block.firstRow, block.tile.first},
+          block.firstRow, ctx.add(ctx.row0, ctx.liveRows), /*vector=*/false);
 }
+
+namespace {
+
+/// For each group: the weights in f32; those of values, in the type of the dot
+/// with these and times their factor; and the sums of the former over rows;
+/// null where nothing needs them.
+struct Weights {
+  SmallVector<Value> wide, narrow, sums;
+};
+
+} // namespace
 
 /// Emits a map that ends in weights: of each one an f32 tile, where a sum
 /// needs it, and one for the values' dot, in its element type and times the
 /// factor of the pair.
-ReductionKernel::Weights
-ReductionKernel::mapWeights(RowBlock &block, ValueRange inputs,
-                            ArrayRef<WeightGroup> groups, MapBody body) {
-  bool hasFactor = !reduction.getFactorBody().empty();
-  bool separate = narrowValues || hasFactor;
+static Weights mapWeights(ReductionContext &ctx, RowBlock &block,
+                          ValueRange inputs, ArrayRef<WeightGroup> groups,
+                          MapBody body) {
+  bool hasFactor = !ctx.reduction.getFactorBody().empty();
+  bool separate = ctx.narrowValues || hasFactor;
   // Which forms of each group's weight are needed.
   SmallVector<Type> types;
   Weights weights;
-  Type narrowTile = narrowValues
-                        ? tileType(schedule.getRows(), keyCols(), narrowValues)
-                        : scoreTile();
+  Type narrowTile =
+      ctx.narrowValues
+          ? ctx.tileType(ctx.schedule.getRows(), keyCols(ctx), ctx.narrowValues)
+          : scoreTile(ctx);
   SmallVector<bool> wide(groups.size()), narrow(groups.size());
   // A weight that is summed too meets its factor behind the sum: registers of a
   // GPU do not hold both.
   SmallVector<size_t> late;
   for (auto [g, group] : llvm::enumerate(groups)) {
-    for (unsigned i = 0; i < numComponents(); ++i) {
-      if (groupOf(i) != group)
+    for (unsigned i = 0; i < ctx.numComponents(); ++i) {
+      if (groupOf(ctx, i) != group)
         continue;
-      bool value = monoid.getComponent(i) == Component::value;
+      bool value = ctx.monoid.getComponent(i) == Component::value;
       (value && separate ? narrow[g] : wide[g]) = true;
     }
     if (wide[g])
-      types.push_back(scoreTile());
+      types.push_back(scoreTile(ctx));
     if (narrow[g] && wide[g] && hasFactor)
       late.push_back(g);
     else if (narrow[g])
@@ -194,12 +182,13 @@ ReductionKernel::mapWeights(RowBlock &block, ValueRange inputs,
   }
   auto rounded = [&](Value weight, Value factor) -> Value {
     if (factor)
-      weight = arith::MulFOp::create(b, loc, weight, factor);
-    return narrowValues ? arith::TruncFOp::create(b, loc, narrowValues, weight)
-                        : weight;
+      weight = arith::MulFOp::create(ctx.b, weight, factor);
+    return ctx.narrowValues
+               ? arith::TruncFOp::create(ctx.b, ctx.narrowValues, weight)
+               : weight;
   };
   SmallVector<Value> results =
-      map(inputs, types, [&](Value row, Value col, ValueRange x) {
+      ctx.map(inputs, types, [&](Value row, Value col, ValueRange x) {
         SmallVector<Value> yielded;
         Value factor;
         for (auto [g, weight] : llvm::enumerate(body(row, col, x))) {
@@ -208,7 +197,7 @@ ReductionKernel::mapWeights(RowBlock &block, ValueRange inputs,
           if (!narrow[g] || llvm::is_contained(late, g))
             continue;
           if (hasFactor && !factor)
-            factor = valueFactor(block, row, col);
+            factor = valueFactor(ctx, block, row, col);
           yielded.push_back(rounded(weight, factor));
         }
         return yielded;
@@ -222,9 +211,10 @@ ReductionKernel::mapWeights(RowBlock &block, ValueRange inputs,
   // Sums come directly after the map, where a target fuses them with it.
   for (auto [g, group] : llvm::enumerate(groups)) {
     bool unit = false;
-    for (unsigned i = 0; i < numComponents(); ++i)
-      unit |= groupOf(i) == group && monoid.getComponent(i) == Component::unit;
-    weights.sums.push_back(unit ? rowSum(weights.wide[g]) : Value());
+    for (unsigned i = 0; i < ctx.numComponents(); ++i)
+      unit |= groupOf(ctx, i) == group &&
+              ctx.monoid.getComponent(i) == Component::unit;
+    weights.sums.push_back(unit ? ctx.rowSum(weights.wide[g]) : Value());
   }
   if (late.empty())
     return weights;
@@ -232,12 +222,12 @@ ReductionKernel::mapWeights(RowBlock &block, ValueRange inputs,
   for (size_t g : late)
     summed.push_back(weights.wide[g]);
   SmallVector<Value> dropped =
-      map(summed, SmallVector<Type>(late.size(), narrowTile),
-          [&](Value row, Value col, ValueRange x) {
-            Value factor = valueFactor(block, row, col);
-            return llvm::map_to_vector(
-                x, [&](Value weight) { return rounded(weight, factor); });
-          });
+      ctx.map(summed, SmallVector<Type>(late.size(), narrowTile),
+              [&](Value row, Value col, ValueRange x) {
+                Value factor = valueFactor(ctx, block, row, col);
+                return llvm::map_to_vector(
+                    x, [&](Value weight) { return rounded(weight, factor); });
+              });
   for (auto [g, weight] : llvm::zip(late, dropped))
     weights.narrow[g] = weight;
   return weights;
@@ -245,51 +235,54 @@ ReductionKernel::mapWeights(RowBlock &block, ValueRange inputs,
 
 /// components' = factor * components + sums over the tile; without factors the
 /// sums are added as they are.
-SmallVector<Value> ReductionKernel::accumulate(RowBlock &block,
-                                               ArrayRef<WeightGroup> groups,
-                                               const Weights &weights,
-                                               ArrayRef<Value> factors) {
-  SmallVector<Value> components(numComponents());
+static SmallVector<Value> accumulate(ReductionContext &ctx, RowBlock &block,
+                                     ArrayRef<WeightGroup> groups,
+                                     const Weights &weights,
+                                     ArrayRef<Value> factors) {
+  SmallVector<Value> components(ctx.numComponents());
   SmallVector<Value> inputs;
   SmallVector<Type> types;
   SmallVector<unsigned> units;
   llvm::SmallSetVector<unsigned, 2> ofUnits;
   unsigned nextValue = 0;
-  for (unsigned i = 0; i < numComponents(); ++i) {
-    size_t g = llvm::find(groups, groupOf(i)) - groups.begin();
-    Value old = block.state[numStats() + i];
-    if (monoid.getComponent(i) == Component::value) {
-      Value factor = factors.empty() ? Value() : factors[factorOf(i)];
+  for (unsigned i = 0; i < ctx.numComponents(); ++i) {
+    size_t g = llvm::find(groups, groupOf(ctx, i)) - groups.begin();
+    Value old = block.state[ctx.numStats() + i];
+    if (ctx.monoid.getComponent(i) == Component::value) {
+      Value factor = factors.empty() ? Value() : factors[ctx.factorOf(i)];
       components[i] = tile::DotOp::create(
-          b, loc, old.getType(), weights.narrow[g], block.values[nextValue++],
-          old, factor, /*ramp=*/Value(), /*transpose_rhs=*/false, tf32);
+          ctx.b, old.getType(), weights.narrow[g], block.values[nextValue++],
+          old, factor, /*ramp=*/Value(),
+          /*transpose_rhs=*/false, ctx.tf32);
       continue;
     }
     inputs.push_back(old);
     inputs.push_back(weights.sums[g]);
-    types.push_back(rowTile());
+    types.push_back(rowTile(ctx));
     units.push_back(i);
-    ofUnits.insert(factorOf(i));
+    ofUnits.insert(ctx.factorOf(i));
   }
   if (units.empty())
     return components;
   if (!factors.empty())
     for (unsigned f : ofUnits)
       inputs.push_back(factors[f]);
-  SmallVector<Value> sums = map(inputs, types, [&](Value, Value, ValueRange x) {
-    SmallVector<Value> results;
-    ValueRange scales = x.drop_front(2 * units.size());
-    for (auto [u, i] : llvm::enumerate(units)) {
-      Value old = x[2 * u], sum = x[2 * u + 1];
-      if (scales.empty()) {
-        results.push_back(arith::AddFOp::create(b, loc, old, sum));
-        continue;
-      }
-      Value scale = scales[llvm::find(ofUnits, factorOf(i)) - ofUnits.begin()];
-      results.push_back(math::FmaOp::create(b, loc, old, scale, sum));
-    }
-    return results;
-  });
+  SmallVector<Value> sums =
+      ctx.map(inputs, types, [&](Value, Value, ValueRange x) {
+        SmallVector<Value> results;
+        ValueRange scales = x.drop_front(2 * units.size());
+        for (auto [u, i] : llvm::enumerate(units)) {
+          Value old = x[2 * u], sum = x[2 * u + 1];
+          if (scales.empty()) {
+            results.push_back(arith::AddFOp::create(ctx.b, old, sum));
+            continue;
+          }
+          Value scale =
+              scales[llvm::find(ofUnits, ctx.factorOf(i)) - ofUnits.begin()];
+          results.push_back(math::FmaOp::create(ctx.b, old, scale, sum));
+        }
+        return results;
+      });
   for (auto [u, i] : llvm::enumerate(units))
     components[i] = sums[u];
   return components;
@@ -297,146 +290,153 @@ SmallVector<Value> ReductionKernel::accumulate(RowBlock &block,
 
 /// Emits the map from dots to statistics and, where `weightsToo` says so,
 /// weights: the identity and 0 where the element is dead.
-SmallVector<Value> ReductionKernel::mapLift(RowBlock &block,
-                                            ArrayRef<Value> dots,
-                                            ArrayRef<WeightGroup> groups,
-                                            ArrayRef<bool> weightsToo) {
+static SmallVector<Value> mapLift(ReductionContext &ctx, RowBlock &block,
+                                  ArrayRef<Value> dots,
+                                  ArrayRef<WeightGroup> groups,
+                                  ArrayRef<bool> weightsToo) {
   SmallVector<Type> types;
-  for (Attribute stat : monoid.getStats())
-    types.push_back(tileType(schedule.getRows(), keyCols(),
-                             cast<TypeAttr>(stat).getValue()));
+  for (Attribute stat : ctx.monoid.getStats())
+    types.push_back(ctx.tileType(ctx.schedule.getRows(), keyCols(ctx),
+                                 cast<TypeAttr>(stat).getValue()));
   for (bool too : weightsToo)
     if (too)
-      types.push_back(scoreTile());
-  SmallVector<Value> inputs = withLoaded(block, dots);
-  return map(inputs, types, [&](Value row, Value col, ValueRange x) {
-    x = takeLoaded(block, x, dots.size());
-    Value alive = liveByMask(block, row, col);
+      types.push_back(scoreTile(ctx));
+  SmallVector<Value> inputs = withLoaded(ctx, block, dots);
+  return ctx.map(inputs, types, [&](Value row, Value col, ValueRange x) {
+    x = takeLoaded(ctx, block, x, dots.size());
+    Value alive = liveByMask(ctx, block, row, col);
     SmallVector<Value> s;
-    if (form.dotIsStat)
+    if (ctx.form.dotIsStat)
       s.append(x.begin(), x.end());
     else
-      s = scores(block, row, col, x);
-    alive = liveByScore(s, alive);
-    RegionCloner cloner(b);
-    Region &lift = monoid.getLift();
+      s = scores(ctx, block, row, col, x);
+    alive = liveByScore(ctx, s, alive);
+    RegionCloner cloner(ctx.b);
+    Region &lift = ctx.monoid.getLift();
     cloner.map(lift.getArguments().take_front(s.size()), s);
-    cloner.map(lift.getArguments().drop_front(s.size()), params());
+    cloner.map(lift.getArguments().drop_front(s.size()), ctx.params());
     SmallVector<Value> results;
     for (auto [value, identity] :
-         llvm::zip(getYielded(lift).take_front(numStats()), identityStats())) {
+         llvm::zip(getYielded(lift).take_front(ctx.numStats()),
+                   ctx.identityStats())) {
       Value stat = cloner.get(value);
-      results.push_back(alive ? select(alive, stat, identity) : stat);
+      results.push_back(alive ? ctx.select(alive, stat, identity) : stat);
     }
     for (auto [group, too] : llvm::zip(groups, weightsToo))
       if (too) {
         Value weight = cloner.get(group.first);
-        results.push_back(alive ? select(alive, weight, f32(0.0f)) : weight);
+        results.push_back(alive ? ctx.select(alive, weight, ctx.f32(0.0f))
+                                : weight);
       }
     return results;
   });
 }
 
-SmallVector<Value> ReductionKernel::reduceStats(ArrayRef<Value> stats) {
-  return reduce(stats, identityStats(), form.ordered,
-                [&](ValueRange x, ValueRange y) { return combineStats(x, y); });
+static SmallVector<Value> reduceStats(ReductionContext &ctx,
+                                      ArrayRef<Value> stats) {
+  return ctx.reduce(
+      stats, ctx.identityStats(), ctx.form.ordered,
+      [&](ValueRange x, ValueRange y) { return combineStats(ctx, x, y); });
 }
 
-SmallVector<Value> ReductionKernel::combineStats(ValueRange x, ValueRange y) {
-  if (reduction.relaxesMaximum()) {
+SmallVector<Value> mlir::attn::combineStats(ReductionContext &ctx, ValueRange x,
+                                            ValueRange y) {
+  if (ctx.reduction.relaxesMaximum()) {
     Value larger =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT, y[0], x[0]);
-    return {select(larger, y[0], x[0])};
+        arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::OGT, y[0], x[0]);
+    return {ctx.select(larger, y[0], x[0])};
   }
-  return combine(x, y);
+  return ctx.combine(x, y);
 }
 
 /// Lets a GPU compute functions of the scores by its special-function unit,
 /// where all that is made of them is rounded to 16 bits.
-void ReductionKernel::markApproximate(ValueRange mapped) {
-  if (!isGpu() || !form.shortWeights || mapped.empty())
+static void markApproximate(ReductionContext &ctx, ValueRange mapped) {
+  if (!isGpu(ctx) || !ctx.form.shortWeights || mapped.empty())
     return;
   mapped.front().getDefiningOp()->walk([&](Operation *inner) {
     if (isa<math::TanhOp, math::ExpOp, arith::DivFOp>(inner))
       cast<arith::ArithFastMathInterface>(inner)->setAttr(
-          "fastmath", arith::FastMathFlagsAttr::get(b.getContext(),
+          "fastmath", arith::FastMathFlagsAttr::get(ctx.b.getContext(),
                                                     arith::FastMathFlags::afn));
     // A position, as a float, may be off by its last bit.
     if (isa<arith::SIToFPOp>(inner))
-      inner->setAttr(tile::TileDialect::approximateName, b.getUnitAttr());
+      inner->setAttr(tile::TileDialect::approximateName, ctx.b.getUnitAttr());
   });
 }
 
 /// A monoid without statistics: one map gives the weights.
-SmallVector<Value> ReductionKernel::stepSum(RowBlock &block,
-                                            ArrayRef<Value> dots) {
-  SmallVector<WeightGroup> groups = weightGroups();
-  SmallVector<Value> inputs = withLoaded(block, dots);
+static SmallVector<Value> stepSum(ReductionContext &ctx, RowBlock &block,
+                                  ArrayRef<Value> dots) {
+  SmallVector<WeightGroup> groups = weightGroups(ctx);
+  SmallVector<Value> inputs = withLoaded(ctx, block, dots);
   Weights weights = mapWeights(
-      block, inputs, groups, [&](Value row, Value col, ValueRange x) {
-        x = takeLoaded(block, x, dots.size());
-        Value alive = liveByMask(block, row, col);
-        if (!rowSums.empty() && (sumsHaveOrder() || block.tile.masked)) {
+      ctx, block, inputs, groups, [&](Value row, Value col, ValueRange x) {
+        x = takeLoaded(ctx, block, x, dots.size());
+        Value alive = liveByMask(ctx, block, row, col);
+        if (!ctx.rowSums.empty() && (sumsHaveOrder(ctx) || block.tile.masked)) {
           // Rows that do not exist add nothing to what is reduced.
-          Value exists = cmp(arith::CmpIPredicate::sle, add(block.rowBase, row),
-                             block.lastRow);
+          Value exists = ctx.cmp(arith::CmpIPredicate::sle,
+                                 ctx.add(block.rowBase, row), block.lastRow);
           alive = alive
-                      ? arith::AndIOp::create(b, loc, exists, alive).getResult()
+                      ? arith::AndIOp::create(ctx.b, exists, alive).getResult()
                       : exists;
         }
-        SmallVector<Value> s = scores(block, row, col, x);
-        alive = liveByScore(s, alive);
-        RegionCloner cloner(b);
-        Region &lift = monoid.getLift();
+        SmallVector<Value> s = scores(ctx, block, row, col, x);
+        alive = liveByScore(ctx, s, alive);
+        RegionCloner cloner(ctx.b);
+        Region &lift = ctx.monoid.getLift();
         cloner.map(lift.getArguments().take_front(s.size()), s);
-        cloner.map(lift.getArguments().drop_front(s.size()), params());
+        cloner.map(lift.getArguments().drop_front(s.size()), ctx.params());
         SmallVector<Value> results;
         for (WeightGroup group : groups) {
           Value weight = cloner.get(group.first);
-          results.push_back(alive ? select(alive, weight, f32(0.0f)) : weight);
+          results.push_back(alive ? ctx.select(alive, weight, ctx.f32(0.0f))
+                                  : weight);
         }
         return results;
       });
-  markApproximate(weights.narrow);
-  SmallVector<Value> state = accumulate(block, groups, weights, /*factors=*/{});
-  for (unsigned component : rowSumWeights)
-    state.push_back(weights.narrow[llvm::find(groups, groupOf(component)) -
+  markApproximate(ctx, weights.narrow);
+  SmallVector<Value> state =
+      accumulate(ctx, block, groups, weights, /*factors=*/{});
+  for (unsigned component : ctx.rowSumWeights)
+    state.push_back(weights.narrow[llvm::find(groups, groupOf(ctx, component)) -
                                    groups.begin()]);
   return state;
 }
 
 /// Weights are exp2(stat * k), none of them too large: nothing is rescaled.
-SmallVector<Value> ReductionKernel::stepFixed(RowBlock &block,
-                                              ArrayRef<Value> lifted,
-                                              ArrayRef<WeightGroup> groups) {
-  Value k = scaleToBase();
+static SmallVector<Value> stepFixed(ReductionContext &ctx, RowBlock &block,
+                                    ArrayRef<Value> lifted,
+                                    ArrayRef<WeightGroup> groups) {
+  Value k = scaleToBase(ctx);
   Weights weights =
-      mapWeights(block, lifted, groups, [&](Value, Value, ValueRange x) {
-        Value exponent = arith::MulFOp::create(b, loc, x[0], k);
+      mapWeights(ctx, block, lifted, groups, [&](Value, Value, ValueRange x) {
+        Value exponent = arith::MulFOp::create(ctx.b, x[0], k);
         Value power =
-            math::Exp2Op::create(b, loc, exponent, arith::FastMathFlags::afn);
+            math::Exp2Op::create(ctx.b, exponent, arith::FastMathFlags::afn);
         return SmallVector<Value>(groups.size(), power);
       });
-  SmallVector<Value> state(ArrayRef(block.state).take_front(numStats()));
-  state.append(accumulate(block, groups, weights, /*factors=*/{}));
+  SmallVector<Value> state(ArrayRef(block.state).take_front(ctx.numStats()));
+  state.append(accumulate(ctx, block, groups, weights, /*factors=*/{}));
   return state;
 }
 
 /// The score that a statistic stands for, a finite one where it is dead.
-Value ReductionKernel::finiteScore(Value stat) {
+static Value finiteScore(ReductionContext &ctx, Value stat) {
   // A NaN need not come through: the factor is one, too.
   auto clamp = [&](Value x) -> Value {
-    return arith::MaxNumFOp::create(b, loc, x,
-                                    f32(-std::numeric_limits<float>::max()));
+    return arith::MaxNumFOp::create(
+        ctx.b, x, ctx.f32(-std::numeric_limits<float>::max()));
   };
-  if (!form.unit)
+  if (!ctx.form.unit)
     return clamp(stat);
   // A product with what is no more than 1 stays finite.
-  bool shrinks = isConstantFloat(form.unit, [](const APFloat &unit) {
+  bool shrinks = isConstantFloat(ctx.form.unit, [](const APFloat &unit) {
     return unit.convertToFloat() <= 1.0f;
   });
   Value score =
-      arith::MulFOp::create(b, loc, shrinks ? clamp(stat) : stat, form.unit);
+      arith::MulFOp::create(ctx.b, shrinks ? clamp(stat) : stat, ctx.form.unit);
   return shrinks ? score : clamp(score);
 }
 
@@ -462,71 +462,71 @@ static Value mergeScale(OpBuilder &b, Location loc, Value weight) {
       arith::ConstantOp::create(b, loc, b.getF32FloatAttr(scale * power)));
 }
 
-SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
-                                                ArrayRef<Value> dots) {
-  unsigned n = numStats();
-  SmallVector<WeightGroup> groups = weightGroups();
+static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
+                                      ArrayRef<Value> dots) {
+  unsigned n = ctx.numStats();
+  SmallVector<WeightGroup> groups = weightGroups(ctx);
   // Weights that need the score are computed with the statistics, each once
   // whatever factors it meets.
   SmallVector<bool> early;
   llvm::SmallSetVector<Value, 4> earlyWeights;
   for (WeightGroup group : groups) {
-    ValueRange all = getYielded(monoid.getLift()).drop_front(n);
+    ValueRange all = getYielded(ctx.monoid.getLift()).drop_front(n);
     size_t i = llvm::find(all, group.first) - all.begin();
-    early.push_back(!form.uniformWeight[i] && !form.weighsLate &&
+    early.push_back(!ctx.form.uniformWeight[i] && !ctx.form.weighsLate &&
                     earlyWeights.insert(group.first));
   }
   auto lift = [&]() -> SmallVector<Value> {
-    if ((form.dotIsStat && !block.tile.masked) || block.tile.linear)
+    if ((ctx.form.dotIsStat && !block.tile.masked) || block.tile.linear)
       return {dots[0]};
-    SmallVector<Value> lifted = mapLift(block, dots, groups, early);
-    markApproximate(lifted);
+    SmallVector<Value> lifted = mapLift(ctx, block, dots, groups, early);
+    markApproximate(ctx, lifted);
     return lifted;
   };
   SmallVector<Value> lifted;
   if (Value whole = block.tile.whole) {
     bool masked = std::exchange(block.tile.masked, false);
-    SmallVector<Type> types(n, scoreTile());
+    SmallVector<Type> types(n, scoreTile(ctx));
     for (bool too : early)
       if (too)
-        types.push_back(scoreTile());
-    lifted = choose(whole, types, lift, [&] {
+        types.push_back(scoreTile(ctx));
+    lifted = choose(ctx, whole, types, lift, [&] {
       block.tile.masked = masked;
       return lift();
     });
   } else {
     lifted = lift();
   }
-  if (fixedAnchor)
-    return stepFixed(block, lifted, groups);
+  if (ctx.fixedAnchor)
+    return stepFixed(ctx, block, lifted, groups);
   RowFactors row =
-      rescaleRows(block, reduceStats(ArrayRef(lifted).take_front(n)));
+      rescaleRows(ctx, block, reduceStats(ctx, ArrayRef(lifted).take_front(n)));
   if (row.far)
-    anchorFarRows(block, row, lifted[0]);
+    anchorFarRows(ctx, block, row, lifted[0]);
 
   SmallVector<Value> inputs(lifted);
-  if (form.exponential)
+  if (ctx.form.exponential)
     inputs.push_back(row.offset);
   else
     inputs.append(row.stats);
   if (row.k)
     inputs.push_back(row.k);
-  Value k = scaleToBase();
+  Value k = scaleToBase(ctx);
   if (block.tile.linear)
-    k = linear.scaleLog2;
+    k = ctx.linear.scaleLog2;
   Weights weights =
-      mapWeights(block, inputs, groups, [&](Value, Value, ValueRange x) {
+      mapWeights(ctx, block, inputs, groups, [&](Value, Value, ValueRange x) {
         ValueRange from = x.take_front(n);
         ValueRange computed = x.slice(n, lifted.size() - n);
         ValueRange to = x.drop_front(lifted.size());
         SmallVector<Value> own;
         Value dead;
-        if (form.exponential) {
-          own = {exponential(from[0], to[0], row.k ? to[1] : k,
+        if (ctx.form.exponential) {
+          own = {exponential(ctx, from[0], to[0], row.k ? to[1] : k,
                              /*isWeight=*/true)};
         } else {
-          own = factorsTo(from, to);
-          dead = isIdentity(from);
+          own = ctx.factorsTo(from, to);
+          dead = ctx.isIdentity(from);
         }
         SmallVector<Value> results;
         for (WeightGroup group : groups) {
@@ -535,27 +535,29 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
             weight = computed[llvm::find(earlyWeights, group.first) -
                               earlyWeights.begin()];
           } else {
-            RegionCloner cloner(b);
-            Region &lift = monoid.getLift();
-            if (form.weighsLate)
-              cloner.map(lift.getArgument(0), finiteScore(from[0]));
-            cloner.map(lift.getArguments().drop_front(monoid.getNumScores()),
-                       params());
+            RegionCloner cloner(ctx.b);
+            Region &lift = ctx.monoid.getLift();
+            if (ctx.form.weighsLate)
+              cloner.map(lift.getArgument(0), finiteScore(ctx, from[0]));
+            cloner.map(
+                lift.getArguments().drop_front(ctx.monoid.getNumScores()),
+                ctx.params());
             weight = cloner.get(group.first);
-            if (form.weighsLate)
-              weight = mergeScale(b, loc, weight);
+            if (ctx.form.weighsLate)
+              weight = mergeScale(ctx.b, ctx.loc, weight);
           }
           bool one = isConstantFloat(
               weight, [](const APFloat &w) { return w.isExactlyValue(1.0); });
           Value product =
               one ? factor
-                  : arith::MulFOp::create(b, loc, weight, factor).getResult();
-          results.push_back(dead ? select(dead, f32(0.0f), product) : product);
+                  : arith::MulFOp::create(ctx.b, weight, factor).getResult();
+          results.push_back(dead ? ctx.select(dead, ctx.f32(0.0f), product)
+                                 : product);
         }
         return results;
       });
   SmallVector<Value> state(row.stats);
-  state.append(accumulate(block, groups, weights, row.factors));
+  state.append(accumulate(ctx, block, groups, weights, row.factors));
   return state;
 }
 
@@ -563,36 +565,36 @@ SmallVector<Value> ReductionKernel::stepCocycle(RowBlock &block,
 /// On a CPU, 0 takes the place of what is below 2^-116: its products with
 /// weights and values would be too small for normal numbers, which makes each
 /// of them take a hundred times as long (docs/performance/cpu.md).
-Value ReductionKernel::gate(ValueRange stats) {
+static Value gate(ReductionContext &ctx, ValueRange stats) {
   constexpr int leastPower = -116;
-  Value gate = call(monoid.getGate(), stats).front();
-  if (isGpu())
+  Value gate = ctx.call(ctx.monoid.getGate(), stats).front();
+  if (isGpu(ctx))
     return gate;
   Operation *root = gate.getDefiningOp();
   if (isa_and_nonnull<math::ExpOp, math::Exp2Op>(root)) {
     root->setAttr(tile::TileDialect::leastPowerName,
-                  b.getI32IntegerAttr(leastPower));
+                  ctx.b.getI32IntegerAttr(leastPower));
     return gate;
   }
-  Value isSmall = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT,
-                                        math::AbsFOp::create(b, loc, gate),
-                                        f32(std::ldexp(1.0f, leastPower)));
-  return select(isSmall, f32(0.0f), gate);
+  Value isSmall = arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::OLT,
+                                        math::AbsFOp::create(ctx.b, gate),
+                                        ctx.f32(std::ldexp(1.0f, leastPower)));
+  return ctx.select(isSmall, ctx.f32(0.0f), gate);
 }
 
 /// Suffix: later keys gate earlier ones. Prefix: the other way round.
-SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
-                                              ArrayRef<Value> dots) {
-  unsigned n = numStats();
-  bool suffix = monoid.getKind() == MonoidKind::suffix;
-  SmallVector<WeightGroup> groups = weightGroups();
+static SmallVector<Value> stepGated(ReductionContext &ctx, RowBlock &block,
+                                    ArrayRef<Value> dots) {
+  unsigned n = ctx.numStats();
+  bool suffix = ctx.monoid.getKind() == MonoidKind::suffix;
+  SmallVector<WeightGroup> groups = weightGroups(ctx);
   SmallVector<Value> lifted =
-      mapLift(block, dots, groups, SmallVector<bool>(groups.size(), true));
+      mapLift(ctx, block, dots, groups, SmallVector<bool>(groups.size(), true));
   ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
-  SmallVector<Value> tileStats = reduceStats(stats);
+  SmallVector<Value> tileStats = reduceStats(ctx, stats);
   SmallVector<Value> between =
-      scan(stats, identityStats(), /*reverse=*/suffix,
-           [&](ValueRange x, ValueRange y) { return combine(x, y); });
+      ctx.scan(stats, ctx.identityStats(), /*reverse=*/suffix,
+               [&](ValueRange x, ValueRange y) { return ctx.combine(x, y); });
 
   SmallVector<Value> inputs = between;
   inputs.append(lifted.begin() + n, lifted.end());
@@ -600,15 +602,15 @@ SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
   if (!suffix)
     inputs.append(oldStats.begin(), oldStats.end());
   Weights weights =
-      mapWeights(block, inputs, groups, [&](Value, Value, ValueRange x) {
+      mapWeights(ctx, block, inputs, groups, [&](Value, Value, ValueRange x) {
         SmallVector<Value> passed(x.take_front(n));
         ValueRange own = x.slice(n, groups.size());
         if (!suffix)
-          passed = combine(x.drop_front(n + groups.size()), passed);
-        Value factor = gate(passed);
+          passed = ctx.combine(x.drop_front(n + groups.size()), passed);
+        Value factor = gate(ctx, passed);
         SmallVector<Value> results;
         for (Value weight : own)
-          results.push_back(arith::MulFOp::create(b, loc, weight, factor));
+          results.push_back(arith::MulFOp::create(ctx.b, weight, factor));
         return results;
       });
 
@@ -618,18 +620,19 @@ SmallVector<Value> ReductionKernel::stepGated(RowBlock &block,
   for (Value stat : oldStats)
     rowTypes.push_back(stat.getType());
   if (suffix)
-    rowTypes.push_back(rowTile());
+    rowTypes.push_back(rowTile(ctx));
   SmallVector<Value> state =
-      map(rowInputs, rowTypes, [&](Value, Value, ValueRange x) {
-        SmallVector<Value> results = combine(x.take_front(n), x.drop_front(n));
+      ctx.map(rowInputs, rowTypes, [&](Value, Value, ValueRange x) {
+        SmallVector<Value> results =
+            ctx.combine(x.take_front(n), x.drop_front(n));
         if (suffix)
-          results.push_back(gate(x.drop_front(n)));
+          results.push_back(gate(ctx, x.drop_front(n)));
         return results;
       });
   SmallVector<Value> factors;
   if (suffix)
     factors.push_back(state.pop_back_val());
-  state.append(accumulate(block, groups, weights, factors));
+  state.append(accumulate(ctx, block, groups, weights, factors));
   return state;
 }
 
@@ -643,76 +646,112 @@ bool mlir::attn::foldsKeys(ReductionOpInterface op, MonoidOp monoid) {
 
 /// A general monoid without values: all keys of the tile are lifted at once,
 /// where their scores are, and their product enters the state.
-SmallVector<Value> ReductionKernel::stepScalars(RowBlock &block,
-                                                ArrayRef<Value> dots) {
-  SmallVector<Value> identity = call(monoid.getIdentity(), {});
-  SmallVector<Type> tiles(identity.size(), scoreTile());
-  SmallVector<Value> inputs = withLoaded(block, dots);
+static SmallVector<Value> stepScalars(ReductionContext &ctx, RowBlock &block,
+                                      ArrayRef<Value> dots) {
+  SmallVector<Value> identity = ctx.call(ctx.monoid.getIdentity(), {});
+  SmallVector<Type> tiles(identity.size(), scoreTile(ctx));
+  SmallVector<Value> inputs = withLoaded(ctx, block, dots);
   SmallVector<Value> lifted =
-      map(inputs, tiles, [&](Value row, Value col, ValueRange x) {
-        x = takeLoaded(block, x, dots.size());
-        Value alive = liveByMask(block, row, col);
-        SmallVector<Value> s = scores(block, row, col, x);
-        alive = liveByScore(s, alive);
-        s.push_back(add(block.keyBase, col));
-        SmallVector<Value> state = call(monoid.getLift(), s);
+      ctx.map(inputs, tiles, [&](Value row, Value col, ValueRange x) {
+        x = takeLoaded(ctx, block, x, dots.size());
+        Value alive = liveByMask(ctx, block, row, col);
+        SmallVector<Value> s = scores(ctx, block, row, col, x);
+        alive = liveByScore(ctx, s, alive);
+        s.push_back(ctx.add(block.keyBase, col));
+        SmallVector<Value> state = ctx.call(ctx.monoid.getLift(), s);
         if (alive)
           for (auto [part, none] : llvm::zip_equal(state, identity))
-            part = select(alive, part, none);
+            part = ctx.select(alive, part, none);
         return state;
       });
   SmallVector<Value> product =
-      reduce(lifted, identity, form.ordered,
-             [&](ValueRange x, ValueRange y) { return combine(x, y); });
+      ctx.reduce(lifted, identity, ctx.form.ordered,
+                 [&](ValueRange x, ValueRange y) { return ctx.combine(x, y); });
   SmallVector<Value> both(block.state);
   llvm::append_range(both, product);
-  SmallVector<Type> rows(identity.size(), rowTile());
-  return map(both, rows, [&](Value, Value, ValueRange x) {
-    return combine(x.take_front(identity.size()),
-                   x.drop_front(identity.size()));
+  SmallVector<Type> rows(identity.size(), rowTile(ctx));
+  return ctx.map(both, rows, [&](Value, Value, ValueRange x) {
+    return ctx.combine(x.take_front(identity.size()),
+                       x.drop_front(identity.size()));
   });
 }
 
 /// The element path: every key is lifted and multiplied in, but for those that
 /// a threshold says change nothing.
-SmallVector<Value> ReductionKernel::stepGeneral(RowBlock &block,
-                                                ArrayRef<Value> dots) {
-  SmallVector<Type> types(monoid.getNumScores(), scoreTile());
-  types.push_back(tileType(schedule.getRows(), keyCols(), b.getI1Type()));
+static SmallVector<Value> stepGeneral(ReductionContext &ctx, RowBlock &block,
+                                      ArrayRef<Value> dots) {
+  SmallVector<Type> types(ctx.monoid.getNumScores(), scoreTile(ctx));
+  types.push_back(
+      ctx.tileType(ctx.schedule.getRows(), keyCols(ctx), ctx.b.getI1Type()));
   SmallVector<Value> mapped =
-      map(dots, types, [&](Value row, Value col, ValueRange x) {
-        Value alive = liveByMask(block, row, col);
-        SmallVector<Value> s = scores(block, row, col, x);
-        alive = liveByScore(s, alive);
+      ctx.map(dots, types, [&](Value row, Value col, ValueRange x) {
+        Value alive = liveByMask(ctx, block, row, col);
+        SmallVector<Value> s = scores(ctx, block, row, col, x);
+        alive = liveByScore(ctx, s, alive);
         s.push_back(alive ? alive
-                          : arith::ConstantIntOp::create(b, loc, true, 1));
+                          : arith::ConstantIntOp::create(ctx.b, true, 1));
         return s;
       });
   Value alive = mapped.pop_back_val();
   SmallVector<Type> stateTypes;
   for (Value part : block.state)
     stateTypes.push_back(part.getType());
-  auto fold = tile::FoldOp::create(b, loc, stateTypes, mapped, block.values,
+  auto fold = tile::FoldOp::create(ctx.b, stateTypes, mapped, block.values,
                                    alive, block.state);
-  if (std::optional<unsigned> state = findThreshold(monoid))
+  if (std::optional<unsigned> state = findThreshold(ctx.monoid))
     tile::setThreshold(fold, *state);
-  OpBuilder::InsertionGuard guard(b);
-  Block *body = b.createBlock(&fold.getBody());
-  body->addArgument(b.getI32Type(), loc);
-  Value col = body->addArgument(b.getI32Type(), loc);
+  OpBuilder::InsertionGuard guard(ctx.b);
+  Block *body = ctx.b.createBlock(&fold.getBody());
+  body->addArgument(ctx.b.getI32Type(), ctx.loc);
+  Value col = body->addArgument(ctx.b.getI32Type(), ctx.loc);
   SmallVector<Value> inputs;
   auto addElements = [&](ValueRange tiles) {
     SmallVector<Value> elements;
     for (Value tile : tiles)
       elements.push_back(body->addArgument(
-          cast<tile::TileType>(tile.getType()).getElementType(), loc));
+          cast<tile::TileType>(tile.getType()).getElementType(), ctx.loc));
     return elements;
   };
   inputs.append(addElements(mapped));
   inputs.append(addElements(block.values));
   SmallVector<Value> state = addElements(block.state);
-  inputs.push_back(add(block.keyBase, col));
-  SmallVector<Value> lifted = call(monoid.getLift(), inputs);
-  tile::YieldOp::create(b, loc, combine(state, lifted));
+  inputs.push_back(ctx.add(block.keyBase, col));
+  SmallVector<Value> lifted = ctx.call(ctx.monoid.getLift(), inputs);
+  tile::YieldOp::create(ctx.b, ctx.combine(state, lifted));
   return fold.getResults();
+}
+
+SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
+                                        RowBlock &block) {
+  prepare(ctx, block);
+  loadSamples(ctx, block);
+  loadBits(ctx, block);
+  SmallVector<Value> dots;
+  if (turnsRows(ctx))
+    dots.push_back(dotParts(ctx, block));
+  else
+    for (auto [query, key] : llvm::zip(block.queries, block.keys))
+      dots.push_back(tile::DotOp::create(ctx.b, scoreTile(ctx), query, key,
+                                         /*acc=*/Value(),
+                                         /*scale=*/Value(), block.tile.ramp,
+                                         /*transpose_rhs=*/true, ctx.tf32));
+  if (isa<ScoresOp>(ctx.op)) {
+    storeScores(ctx, block, dots);
+    return {};
+  }
+  switch (ctx.monoid.getKind()) {
+  case MonoidKind::cocycle:
+    return ctx.numStats() ? stepCocycle(ctx, block, dots)
+                          : stepSum(ctx, block, dots);
+  case MonoidKind::suffix:
+  case MonoidKind::prefix:
+    return stepGated(ctx, block, dots);
+  case MonoidKind::general:
+    // On a CPU a test of several keys is less than their product.
+    return foldsKeys(ctx.reduction, ctx.monoid) ||
+                   (!isGpu(ctx) && findThreshold(ctx.monoid))
+               ? stepGeneral(ctx, block, dots)
+               : stepScalars(ctx, block, dots);
+  }
+  llvm_unreachable("unknown kind of monoid");
 }

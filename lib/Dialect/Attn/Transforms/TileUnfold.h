@@ -15,7 +15,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEUNFOLD_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEUNFOLD_H
 
-#include "TileKernel.h"
+#include "KernelBuilder.h"
 
 namespace mlir::attn {
 

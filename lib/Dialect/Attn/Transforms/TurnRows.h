@@ -15,7 +15,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TURNROWS_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TURNROWS_H
 
-#include "TileKernel.h"
+#include "KernelBuilder.h"
 
 namespace mlir::attn {
 

@@ -68,6 +68,19 @@ constexpr llvm::StringLiteral getScoreUnitName() { return "attn.score_unit"; }
 /// from key to key (attn-fold-linear-bias).
 constexpr llvm::StringLiteral getLinearBiasName() { return "attn.linear_bias"; }
 
+/// Of a reduction: that the query heads of a key head are rows of one tile
+/// (attn-pack-heads), in runs whose strides and sizes allow it.
+constexpr llvm::StringLiteral getPackedHeadsName() {
+  return "attn.packed_heads";
+}
+
+/// Of a reduction: that kernels before it list its key tiles
+/// (attn-list-key-tiles), with words of the keys of masked ones ("tiles"), or
+/// with all elements of the mask in them ("bits").
+constexpr llvm::StringLiteral getListedKeysName() { return "attn.listed_keys"; }
+constexpr llvm::StringLiteral getListedTiles() { return "tiles"; }
+constexpr llvm::StringLiteral getListedBits() { return "bits"; }
+
 /// Of a function whose gradients may be added up in any order, and so of the
 /// attn.aggregate that give these: the same call may then give other bits.
 constexpr llvm::StringLiteral getAnyOrderName() { return "attn.any_order"; }

@@ -13,6 +13,7 @@
 #define ATTN_DIALECT_ATTN_TRANSFORMS_PASSES_TD
 
 include "attn/Dialect/Attn/Transforms/AggregatePasses.td"
+include "attn/Dialect/Attn/Transforms/KernelPasses.td"
 include "attn/Dialect/Attn/Transforms/RewritePasses.td"
 include "attn/Dialect/Attn/Transforms/SchedulePasses.td"
 

@@ -504,8 +504,9 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     docs/Tour.md prints a whole one.
 
     Named rewrites are decided before, and are attributes of the reduction
-    (RewritePasses.td): the form of online softmax, the unit of the maximum,
-    linear tiles, a relaxed maximum, a fixed one.
+    (RewritePasses.td, KernelPasses.td): the form of online softmax, the unit of
+    the maximum, linear tiles, a relaxed maximum, a fixed one, packed heads, lists
+    of key tiles.
 
     Numerics: reassociates the reduction by key tiles (the monoid's
     associativity); sums in f32. On a GPU, where all that is made of the weights

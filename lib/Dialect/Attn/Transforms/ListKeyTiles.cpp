@@ -1,0 +1,170 @@
+//===- ListKeyTiles.cpp - Key tiles that a kernel before lists ------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Warpgroups of a GPU visit whole tiles of keys. Where the bounds of a mask's
+// keys do not say which tiles have live elements, as of a mask that reads
+// memory, kernels before the reduction list them once (KeyLists.cpp) for all
+// heads that share the mask. Where the mask reads an element for each pair of a
+// row and a key, the lists have its elements too, a bit for each.
+//
+//===----------------------------------------------------------------------===//
+
+#include "NamedRewrites.h"
+#include "attn/Analysis/Laws.h"
+#include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "attn/Dialect/Attn/Transforms/RegionUtils.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+#include "mlir/IR/BuiltinOps.h"
+
+#define DEBUG_TYPE "attn-list-key-tiles"
+
+namespace attn {
+#define GEN_PASS_DEF_ATTNLISTKEYTILESPASS
+#include "attn/Dialect/Attn/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::attn;
+
+/// Whether `index` is `position` itself, but for casts, a distance and limits
+/// that are the same for all elements, for which `parts` has no entry.
+static bool countsAs(Value index, Value position,
+                     const llvm::DenseMap<Value, unsigned> &parts) {
+  while (Operation *op = index.getDefiningOp()) {
+    if (isa<arith::IndexCastOp, arith::IndexCastUIOp, arith::ExtSIOp,
+            arith::ExtUIOp, arith::TruncIOp>(op)) {
+      index = op->getOperand(0);
+      continue;
+    }
+    if (!isa<arith::AddIOp, arith::SubIOp, arith::MinSIOp, arith::MaxSIOp>(op))
+      break;
+    bool isFirst = parts.lookup(op->getOperand(1)) == 0;
+    if (!isFirst && parts.lookup(op->getOperand(0)) != 0)
+      break;
+    index = op->getOperand(isFirst ? 0 : 1);
+  }
+  return index == position;
+}
+
+/// Whether `region`, whose arguments from `positions` on are b, h, i, j, reads
+/// an element of each pair of a row and a key.
+static bool readsPairs(Region &region, unsigned positions) {
+  if (region.empty())
+    return false;
+  Value row = region.getArgument(positions + 2);
+  Value key = region.getArgument(positions + 3);
+  // What depends on the row or the key.
+  llvm::DenseMap<Value, unsigned> parts = {{row, 1}, {key, 1}};
+  bool found = false;
+  region.walk([&](Operation *inner) {
+    bool depends = llvm::any_of(inner->getOperands(),
+                                [&](Value x) { return parts.lookup(x) != 0; });
+    for (Value result : inner->getResults())
+      parts[result] = depends;
+    if (auto extract = dyn_cast<tensor::ExtractOp>(inner)) {
+      auto isReached = [&](Value position) {
+        return llvm::any_of(extract.getIndices(), [&](Value index) {
+          return countsAs(index, position, parts);
+        });
+      };
+      found |= isReached(row) && isReached(key);
+    }
+  });
+  return found;
+}
+
+bool mlir::attn::readsPairs(ReductionOpInterface op) {
+  return ::readsPairs(op.getMaskBody(), 0);
+}
+
+bool mlir::attn::scoresReadPairs(ReductionOpInterface op) {
+  return ::readsPairs(op.getScoreBody(), op.getQueryOperands().size());
+}
+
+StringRef mlir::attn::whyNotListed(ReductionOpInterface op, MonoidOp monoid,
+                                   const ::attn::TargetInfo &target) {
+  if (target.isCpu() || !target.hasRoles())
+    return "its rows are not those of warpgroups";
+  if (op.isBatchInvariant())
+    return "lists order key tiles by the rows beside a row";
+  if (!isa<AggregateOp>(op.getOperation()))
+    return "its results are those of parts, or scores";
+  if (op.hasOwnSizes())
+    return "its sequences have sizes of their own";
+  if (op.getReducedSide() != Side::keys)
+    return "it reduces queries";
+  if (op.getMaskBody().empty())
+    return "it has no mask";
+  if (monoid.getKind() != MonoidKind::cocycle)
+    return "its monoid is no cocycle";
+  if (::attn::MaskAnalysis(op.getMaskBody()).facts().hullIsExact)
+    return "bounds of its keys say which tiles are live";
+  // Whole tiles come after the others.
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
+  if (monoid.getNumStats() && !(laws && laws->combineCommutes))
+    return "its keys have to stay in order";
+  return {};
+}
+
+StringRef mlir::attn::whyNotListedAs(ReductionOpInterface op, StringRef form,
+                                     MonoidOp monoid,
+                                     const ::attn::TargetInfo &target) {
+  if (StringRef why = whyNotListed(op, monoid, target); !why.empty())
+    return why;
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (!schedule || schedule.getLoop() != LoopShape::peeled)
+    return "its schedule peels no tiles";
+  if (form == getListedBits() && !mayListBits(op, target))
+    return "its mask reads no element for each pair, or its rows are not those "
+           "of warpgroups";
+  return {};
+}
+
+bool mlir::attn::mayListBits(ReductionOpInterface op,
+                             const ::attn::TargetInfo &target) {
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  return schedule && target.hasRoles() &&
+         schedule.getRows() == target.productShape().m && readsPairs(op);
+}
+
+bool mlir::attn::listsBits(ReductionOpInterface op) {
+  auto form = op->getAttrOfType<StringAttr>(getListedKeysName());
+  return form && form.getValue() == getListedBits();
+}
+
+namespace {
+struct ListKeyTilesPass
+    : ::attn::impl::AttnListKeyTilesPassBase<ListKeyTilesPass> {
+  using AttnListKeyTilesPassBase::AttnListKeyTilesPassBase;
+
+  void runOnOperation() final {
+    std::optional<::attn::TargetInfo> target =
+        ::attn::getTarget(getOperation());
+    if (!target)
+      return signalPassFailure();
+    getOperation().walk([&](ReductionOpInterface op) {
+      MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
+      if (!monoid || op->hasAttr(getListedKeysName()))
+        return;
+      StringRef form =
+          mayListBits(op, *target) ? getListedBits() : getListedTiles();
+      if (StringRef why = whyNotListedAs(op, form, monoid, *target);
+          !why.empty()) {
+        ++numKept;
+        if (explain)
+          op->emitRemark("key tiles not listed: ") << why;
+        return;
+      }
+      op->setAttr(getListedKeysName(), StringAttr::get(op->getContext(), form));
+      ++(form == getListedBits() ? numBits : numListed);
+    });
+  }
+};
+} // namespace

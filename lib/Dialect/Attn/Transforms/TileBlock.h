@@ -1,0 +1,35 @@
+//===- TileBlock.h - Where a block is, and its queries ----------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEBLOCK_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEBLOCK_H
+
+#include "TileKernel.h"
+
+namespace mlir::attn {
+
+/// Finds the block's batch, heads, rows and part of the keys.
+void locateBlock(ReductionContext &ctx, Value numTiles, Value block);
+/// How many rows and keys the sequence of the block has.
+void findExtents(ReductionContext &ctx);
+/// The rows of a tile of packed heads, of `group` heads.
+void locatePacked(ReductionContext &ctx, Value group);
+/// The first and the last position of the rows of the tile.
+std::pair<Value, Value> tilePositions(ReductionContext &ctx);
+
+/// Loads the tiles of the queries.
+void loadQueries(ReductionContext &ctx);
+/// An element of the queries, f32, as products take it.
+Value scaledQuery(ReductionContext &ctx, Value element);
+/// A tensor of keys or values as a source.
+Value openKeys(ReductionContext &ctx, Value tensor);
+/// Where the products take keys from.
+Value openMultiplied(ReductionContext &ctx, Value tensor);
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEBLOCK_H

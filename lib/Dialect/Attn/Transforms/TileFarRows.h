@@ -1,0 +1,27 @@
+//===- TileFarRows.h - Rows far from 0, done again --------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEFARROWS_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEFARROWS_H
+
+#include "TileKernel.h"
+
+namespace mlir::attn {
+
+/// Whether far rows are done again instead of told apart in each tile. Where a
+/// bias or the score's region may put whole rows far below 0, as masks of the
+/// least finite number do, they are told apart: such rows are no accident. So
+/// they are where the registers are full, with windows, packed heads and
+/// factors; and where the bits of a row may not depend on which of these it
+/// meets.
+bool mayRedoFarRows(ReductionContext &ctx);
+/// The state after the rows that are far are done again, key by key.
+SmallVector<Value> redoFarRows(ReductionContext &ctx, SmallVector<Value> state);
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEFARROWS_H

@@ -1,0 +1,28 @@
+//===- TileSteps.h - One key tile enters the state --------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESTEPS_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESTEPS_H
+
+#include "TileKernel.h"
+
+namespace mlir::attn {
+
+/// What the monoid and its laws say of the state, and the values that kernels
+/// need for the rewrites that passes have decided.
+void readForm(ReductionContext &ctx);
+/// Finds the positions of a block's elements.
+void prepare(ReductionContext &ctx, RowBlock &block);
+/// The state of a block's rows after the tile.
+SmallVector<Value> stepRows(ReductionContext &ctx, RowBlock &block);
+/// The product of statistics.
+SmallVector<Value> combineStats(ReductionContext &ctx, ValueRange x,
+                                ValueRange y);
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILESTEPS_H
