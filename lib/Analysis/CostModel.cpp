@@ -172,7 +172,11 @@ std::vector<ScheduleSizes> attn::listGroupSizes(const ScheduleProblem &problem,
   bool isWide =
       paddedDepth(problem.depths.front(), target) > narrowColumns ||
       paddedChannels(problem.channels.front(), target) > narrowColumns;
-  int64_t mostGroups = isWide ? 2 : 3;
+  // A fourth one that makes rows of a head one tile, whose keys are then read
+  // once, and have more to run beside.
+  bool isOneTile =
+      problem.numQueries > 3 * rows && problem.numQueries <= 4 * rows;
+  int64_t mostGroups = isWide ? 2 : isOneTile ? 4 : 3;
   std::vector<ScheduleSizes> found;
   for (int64_t groups = 1; groups <= mostGroups; ++groups) {
     if (groups > 1 && problem.numQueries >= 0 &&

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Handles.h"
+#include "RecentCalls.h"
 #include "Sharing.h"
 #include "attn/Analysis/SizeClass.h"
 #include "attn/Target/TargetInfo.h"
@@ -246,12 +247,12 @@ static Result<CallTable::Kernel> compile(const AttnAttentionDesc &d,
   return compileDescription(full, options);
 }
 
-AttnError *attnAttention(AttnContext *context, const AttnAttentionDesc *desc,
-                         const AttnTensor *inputs, size_t numInputs,
-                         const AttnTensor *outputs, size_t numOutputs,
-                         const AttnRunOptions *options) {
-  if (!context || !desc)
-    return makeError("expected a context and a description, but got null");
+/// A call that no record has. `record`: where its launches are noted, or null.
+static AttnError *runCall(AttnContext *context, const AttnAttentionDesc *desc,
+                          const AttnTensor *inputs, size_t numInputs,
+                          const AttnTensor *outputs, size_t numOutputs,
+                          const AttnRunOptions *options,
+                          cuda::LaunchRecord *record) {
   AttnRunOptions how;
   if (AttnError *error = readStruct(options, "AttnRunOptions", how))
     return error;
@@ -288,7 +289,29 @@ AttnError *attnAttention(AttnContext *context, const AttnAttentionDesc *desc,
       return makeError(compiled.error());
     kernel = *compiled;
   }
-  return runKernel(*kernel, /*entry=*/0, ins, outs, how, place);
+  return runKernel(*kernel, /*entry=*/0, ins, outs, how, place, record);
+}
+
+AttnError *attnAttention(AttnContext *context, const AttnAttentionDesc *desc,
+                         const AttnTensor *inputs, size_t numInputs,
+                         const AttnTensor *outputs, size_t numOutputs,
+                         const AttnRunOptions *options) {
+  if (!context || !desc)
+    return makeError("expected a context and a description, but got null");
+  CallImage image;
+  if (!image.take(*context, *desc, inputs, numInputs, outputs, numOutputs,
+                  options))
+    return runCall(context, desc, inputs, numInputs, outputs, numOutputs,
+                   options, /*record=*/nullptr);
+  RecentCalls &recent = RecentCalls::ofThread();
+  if (std::optional<support::Status> status = recent.replay(image))
+    return *status ? nullptr : makeError(status->error());
+  std::unique_ptr<cuda::LaunchRecord> record = recent.startRecord(image);
+  AttnError *error = runCall(context, desc, inputs, numInputs, outputs,
+                             numOutputs, options, record.get());
+  if (!error && record)
+    recent.keep(image, std::move(record));
+  return error;
 }
 
 /// Whether options say nothing but the target.

@@ -36,7 +36,13 @@ AttnError *attnContextCreate(AttnContext **context) {
 }
 void attnContextDestroy(AttnContext *context) { delete context; }
 
-AttnContext::AttnContext() = default;
+/// Never the same one twice.
+static uint64_t makeContextId() {
+  static std::atomic<uint64_t> last{0};
+  return ++last;
+}
+
+AttnContext::AttnContext() : id(makeContextId()) {}
 AttnContext::~AttnContext() = default;
 
 size_t attnContextNumCached(const AttnContext *context) {
@@ -53,6 +59,7 @@ void attnContextClearCache(AttnContext *context) {
     return;
   ForkGate::Inside inside;
   context->calls.clear();
+  context->id = makeContextId();
   std::lock_guard<std::mutex> lock(context->mutex);
   context->cache.clear();
   context->deviceCache.clear();

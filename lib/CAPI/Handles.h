@@ -15,6 +15,7 @@
 #include "attn/Compiler/Invoke.h"
 #include "attn/Support/Recent.h"
 #include <algorithm>
+#include <atomic>
 #include <cstring>
 #include <mutex>
 #include <optional>
@@ -37,6 +38,8 @@ struct AttnContext {
   std::mutex mutex;
   /// Those of attnAttention.
   attn::CallTable calls;
+  /// Another number for each context, and for one whose kernels were let go.
+  std::atomic<uint64_t> id;
 };
 
 struct AttnKernel {
@@ -82,12 +85,13 @@ std::optional<support::DType> fromC(AttnDType dtype);
 using TensorList = support::InlineVector<TensorArg, 16>;
 AttnError *convert(const AttnTensor *tensors, size_t count, TensorList &result);
 
-/// Checks the tensors and runs a kernel on its target. `firstDevice`: see
-/// invokeOnDevice.
+/// Checks the tensors and runs a kernel on its target. `firstDevice`, `record`:
+/// see invokeOnDevice.
 AttnError *runKernel(const CompiledKernel &compiled, size_t entry,
                      TensorArgs inputs, TensorArgs outputs,
                      const AttnRunOptions &options,
-                     std::optional<int> firstDevice = {});
+                     std::optional<int> firstDevice = {},
+                     cuda::LaunchRecord *record = nullptr);
 } // namespace attn
 
 /// Longer than any struct of this ABI will ever be: a size beyond it is not

@@ -287,10 +287,11 @@ AttnError *attnKernelOutputShape(const AttnKernel *kernel, size_t entry,
 AttnError *attn::runKernel(const CompiledKernel &compiled, size_t entry,
                            TensorArgs inputs, TensorArgs outputs,
                            const AttnRunOptions &options,
-                           std::optional<int> firstDevice) {
+                           std::optional<int> firstDevice,
+                           cuda::LaunchRecord *record) {
   if (compiled.device) {
     auto status = invokeOnDevice(compiled, entry, inputs, outputs,
-                                 options.stream, firstDevice);
+                                 options.stream, firstDevice, record);
     return status ? nullptr : makeError(status.error());
   }
   AttnRuntime runtime = defaultRuntime();

@@ -771,7 +771,8 @@ static Result<int> findDevice(const EntryInfo &entry, TensorArgs inputs,
 
 Status attn::invokeOnDevice(const CompiledKernel &kernel, size_t entryIndex,
                             TensorArgs inputs, TensorArgs outputs, void *stream,
-                            std::optional<int> firstDevice) {
+                            std::optional<int> firstDevice,
+                            cuda::LaunchRecord *record) {
   if (!kernel.device)
     return fail("a kernel for a GPU", "one for '" + kernel.target + "'");
   Status checked =
@@ -792,5 +793,5 @@ Status attn::invokeOnDevice(const CompiledKernel &kernel, size_t entryIndex,
     }
   Records records(entry, inputs, outputs, zeros);
   return cuda::run(*kernel.program, kernel.code[entryIndex],
-                   records.args.data(), {*device, stream});
+                   records.args.data(), {*device, stream}, record);
 }

@@ -8,6 +8,7 @@
 #include "CudaDriver.h"
 #include "attn/Runtime/Cuda.h"
 
+#include <array>
 #include <cstdlib>
 #include <dlfcn.h>
 #include <mutex>
@@ -46,6 +47,9 @@ static Result<Driver> openDriver() {
           dlsym(library, "cuTensorMapEncodeTiled"));
   driver.cuStreamGetId = reinterpret_cast<decltype(driver.cuStreamGetId)>(
       dlsym(library, "cuStreamGetId"));
+  driver.cuFuncGetParamInfo =
+      reinterpret_cast<decltype(driver.cuFuncGetParamInfo)>(
+          dlsym(library, "cuFuncGetParamInfo"));
   if (CUresult result = driver.cuInit(0))
     return driver.failure("use NVIDIA GPUs", result);
   if (CUresult result = driver.cuDriverGetVersion(&driver.version))
@@ -170,10 +174,23 @@ Result<int> attn::cuda::currentDevice() {
   return device;
 }
 
+/// Addresses that this thread asked for, on a machine with one device: they
+/// stay that one's, or are freed.
+static const void *&knownAddress(const void *pointer) {
+  constexpr size_t numKnown = 256;
+  static thread_local std::array<const void *, numKnown> known = {};
+  uint64_t hash =
+      uint64_t(reinterpret_cast<uintptr_t>(pointer)) * 0x9e3779b97f4a7c15;
+  return known[hash >> 56];
+}
+
 Result<int> attn::cuda::deviceOf(const void *pointer) {
   auto driver = getDriver();
   if (!driver)
     return driver.takeFailure();
+  bool isAlone = (*driver)->numDevices == 1;
+  if (isAlone && pointer && knownAddress(pointer) == pointer)
+    return 0;
   unsigned type = 0;
   int device = 0;
   auto address = reinterpret_cast<CUdeviceptr>(pointer);
@@ -181,7 +198,7 @@ Result<int> attn::cuda::deviceOf(const void *pointer) {
     CUresult result = (*driver)->cuPointerGetAttribute(
         &type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, address);
     // Of one device, it is that one's.
-    return result || type != CU_MEMORYTYPE_DEVICE || (*driver)->numDevices == 1
+    return result || type != CU_MEMORYTYPE_DEVICE || isAlone
                ? result
                : (*driver)->cuPointerGetAttribute(
                      &device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, address);
@@ -202,6 +219,8 @@ Result<int> attn::cuda::deviceOf(const void *pointer) {
     return -1;
   if (result)
     return (*driver)->failure("ask what memory a pointer is to", result);
+  if (isAlone && type == CU_MEMORYTYPE_DEVICE)
+    knownAddress(pointer) = pointer;
   return type == CU_MEMORYTYPE_DEVICE ? device : -1;
 }
 

@@ -226,6 +226,8 @@ struct Driver {
   /// A number that no other stream of the process ever has. Null before CUDA
   /// 12.0.
   CUresult (*cuStreamGetId)(CUstream, unsigned long long *);
+  /// Offset and bytes of a parameter. Null before CUDA 12.4.
+  CUresult (*cuFuncGetParamInfo)(CUfunction, size_t, size_t *, size_t *);
   /// As in 13000 for CUDA 13.0.
   int version;
   /// Of the machine; 0 where the driver did not say.
@@ -250,6 +252,7 @@ public:
   ContextScope(const ContextScope &) = delete;
   ContextScope &operator=(const ContextScope &) = delete;
   const support::Status &status() const { return result; }
+  bool isPushed() const { return pushed; }
 
 private:
   const Driver &driver;

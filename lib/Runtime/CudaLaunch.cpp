@@ -9,7 +9,7 @@
 // in stream order, so that a run may be captured into a graph.
 //===----------------------------------------------------------------------===//
 
-#include "CudaModule.h"
+#include "CudaRecording.h"
 
 #include <algorithm>
 #include <map>
@@ -36,7 +36,14 @@ struct Run {
   bool hasLaunched = false;
   /// Counters of this run alone.
   std::vector<CUdeviceptr> counters;
+  /// Where launches are noted, or null.
+  LaunchRecord::Implementation *record;
 
+  /// Something that no record has.
+  void goBeyondRecord() {
+    if (record)
+      record->isWhole = false;
+  }
   int32_t fail(Failure failure) {
     if (error.empty())
       error = std::move(failure.message);
@@ -65,6 +72,7 @@ static int32_t refuseHostKernel(const AttnRuntime *runtime, AttnKernelBody,
 
 static void *allocate(const AttnRuntime *runtime, int64_t bytes) {
   Run &run = Run::of(runtime);
+  run.goBeyondRecord();
   CUdeviceptr memory = 0;
   // Something to point at even where nothing is needed.
   size_t size = size_t(std::max<int64_t>(bytes, 1));
@@ -109,9 +117,6 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
     return run.fail(Failure{"expected at most 2147483647 blocks of '" +
                             kernel->info->name + "', but got " +
                             std::to_string(grid)});
-  CUlaunchAttribute attribute = {};
-  attribute.id = CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION;
-  attribute.value.programmaticStreamSerializationAllowed = 1;
   CUlaunchConfig config = {};
   config.gridDimX = unsigned(std::min(grid, kernel->maxBlocks));
   config.gridDimY = config.gridDimZ = 1;
@@ -119,7 +124,7 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
   config.blockDimY = config.blockDimZ = 1;
   config.sharedMemBytes = unsigned(kernel->info->sharedBytes);
   config.hStream = run.stream;
-  config.attrs = &attribute;
+  config.attrs = &programmatic;
   // It waits for the launch before it alone, which must be one of this run: a
   // launch of no blocks is none.
   config.numAttrs = flags & ATTN_LAUNCH_PROGRAMMATIC && run.hasLaunched ? 1 : 0;
@@ -127,6 +132,8 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
                                                  params, /*extra=*/nullptr);
   if (!result) {
     run.hasLaunched = true;
+    if (run.record)
+      run.record->add(*kernel, config, params);
     return ATTN_RUNTIME_OK;
   }
   return run.check("launch " + std::to_string(config.gridDimX) +
@@ -139,6 +146,7 @@ static int32_t fillZero(const AttnRuntime *runtime, void *memory,
   Run &run = Run::of(runtime);
   if (bytes <= 0 || !run.error.empty())
     return ATTN_RUNTIME_OK;
+  run.goBeyondRecord();
   return run.check("clear workspace", run.driver->cuMemsetD8Async(
                                           reinterpret_cast<CUdeviceptr>(memory),
                                           0, size_t(bytes), run.stream));
@@ -150,12 +158,8 @@ static constexpr size_t streamCounterBytes = 64;
 /// The counters of a stream, made in its order by the first run that asks; 0
 /// where it is not known which stream it is, or what is launched now runs some
 /// other time: graphs may run beside each other and beside the stream.
-static CUdeviceptr streamCounters(Run &run) {
-  unsigned long long id = 0;
-  int capturing = 1;
-  if (!run.driver->cuStreamGetId ||
-      run.driver->cuStreamIsCapturing(run.stream, &capturing) || capturing ||
-      run.driver->cuStreamGetId(run.stream, &id))
+static CUdeviceptr streamCounters(Run &run, unsigned long long &id) {
+  if (!findStreamId(*run.driver, run.stream, id))
     return 0;
   static std::mutex mutex;
   static std::map<std::pair<CUcontext, unsigned long long>, CUdeviceptr> all;
@@ -177,9 +181,18 @@ static CUdeviceptr streamCounters(Run &run) {
 static void *counters(const AttnRuntime *runtime, int64_t count) {
   Run &run = Run::of(runtime);
   size_t bytes = size_t(std::max<int64_t>(count, 1)) * 4;
+  unsigned long long id;
   if (bytes <= streamCounterBytes)
-    if (CUdeviceptr shared = streamCounters(run))
+    if (CUdeviceptr shared = streamCounters(run, id)) {
+      if (run.record) {
+        run.record->hasCounters = true;
+        run.record->streamId = id;
+      }
       return reinterpret_cast<void *>(shared);
+    } else if (run.record) {
+      // The stream is captured, say.
+      run.record->isForNow = true;
+    }
   void *memory = allocate(runtime, int64_t(bytes));
   if (!memory)
     return nullptr;
@@ -192,7 +205,8 @@ static void *counters(const AttnRuntime *runtime, int64_t count) {
 //===----------------------------------------------------------------------===//
 
 static Status runBound(const Driver &driver, const BoundProgram &program,
-                       AttnEntry entry, void **args, void *stream) {
+                       AttnEntry entry, void **args, void *stream,
+                       LaunchRecord::Implementation *record) {
   Run state = {&driver,
                program.module,
                program.memory,
@@ -200,7 +214,8 @@ static Status runBound(const Driver &driver, const BoundProgram &program,
                static_cast<CUstream>(stream),
                /*error=*/"",
                /*hasLaunched=*/false,
-               /*counters=*/{}};
+               /*counters=*/{},
+               record};
   static const AttnGpu gpu = {encode, launch, fillZero, counters};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &state, &gpu};
   int32_t status = entry(args, &runtime);
@@ -215,8 +230,29 @@ static Status runBound(const Driver &driver, const BoundProgram &program,
   return success();
 }
 
+/// A record that is whole until a run goes beyond it.
+static LaunchRecord::Implementation *begin(LaunchRecord *record,
+                                           const Driver &driver,
+                                           const BoundProgram &program,
+                                           void *stream) {
+  if (!record)
+    return nullptr;
+  LaunchRecord::Implementation &made = record->get();
+  made.driver = &driver;
+  made.context = program.context;
+  made.device = program.device;
+  made.stream = static_cast<CUstream>(stream);
+  made.isWhole = true;
+  return &made;
+}
+
 Status attn::cuda::run(const Program &program, AttnEntry entry, void **args,
                        const Placement &placement) {
+  return run(program, entry, args, placement, /*record=*/nullptr);
+}
+
+Status attn::cuda::run(const Program &program, AttnEntry entry, void **args,
+                       const Placement &placement, LaunchRecord *record) {
   auto driver = getDriver();
   if (!driver)
     return driver.takeFailure();
@@ -228,7 +264,8 @@ Status attn::cuda::run(const Program &program, AttnEntry entry, void **args,
                    current == last->context &&
                    (placement.device < 0 || placement.device == last->device);
     if (isThere)
-      return runBound(**driver, *last, entry, args, placement.stream);
+      return runBound(**driver, *last, entry, args, placement.stream,
+                      begin(record, **driver, *last, placement.stream));
   }
   auto context = getContext(**driver, placement.device);
   if (!context)
@@ -240,7 +277,10 @@ Status attn::cuda::run(const Program &program, AttnEntry entry, void **args,
   if (!bound)
     return bound.takeFailure();
   code.last.store(*bound, std::memory_order_release);
-  return runBound(**driver, **bound, entry, args, placement.stream);
+  return runBound(**driver, **bound, entry, args, placement.stream,
+                  scope.isPushed()
+                      ? nullptr
+                      : begin(record, **driver, **bound, placement.stream));
 }
 
 //===----------------------------------------------------------------------===//

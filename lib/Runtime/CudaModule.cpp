@@ -143,6 +143,20 @@ static Result<CUmodule> loadModule(const Driver &driver,
   return module;
 }
 
+/// Asks for the bytes of a kernel's parameters.
+static void findParams(const Driver &driver, LoadedKernel &kernel) {
+  if (!driver.cuFuncGetParamInfo)
+    return;
+  size_t offset, bytes;
+  CUresult result;
+  for (size_t i = 0; !(result = driver.cuFuncGetParamInfo(kernel.function, i,
+                                                          &offset, &bytes));
+       ++i)
+    kernel.paramBytes.push_back(bytes);
+  // What it says behind the last one.
+  kernel.knowsParams = result == CUDA_ERROR_INVALID_VALUE;
+}
+
 static Result<LoadedKernel> prepare(const Driver &driver, CUmodule module,
                                     const KernelInfo &info) {
   LoadedKernel kernel = {&info, nullptr, INT32_MAX};
@@ -157,6 +171,7 @@ static Result<LoadedKernel> prepare(const Driver &driver, CUmodule module,
           kernel.function, CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES,
           int(info.sharedBytes)))
     return driver.failure("give " + bytes, result);
+  findParams(driver, kernel);
   if (!info.persistent)
     return kernel;
   int perMultiprocessor = 0, multiprocessors = 0;

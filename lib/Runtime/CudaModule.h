@@ -22,6 +22,9 @@ struct LoadedKernel {
   CUfunction function;
   /// The most blocks of one launch.
   int64_t maxBlocks;
+  /// The bytes of its parameters, where the driver says so.
+  bool knowsParams = false;
+  std::vector<size_t> paramBytes = {};
 };
 
 struct LoadedModule {

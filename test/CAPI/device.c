@@ -1,6 +1,8 @@
-/* RUN: %cc_capi %s -o %t -ldl && env ATTN_LIBCUDA=%fake_cuda ATTN_PTXAS=none %t
-   %fake_cuda Kernels for GPUs through the C ABI, on a driver that checks calls
-   and runs nothing; its path is the argument. Without one, what needs no
+/* RUN: %cc_capi %s -o %t -ldl
+   RUN: env ATTN_LIBCUDA=%fake_cuda ATTN_PTXAS=none %t %fake_cuda
+
+   Kernels for GPUs through the C ABI, on a driver that checks calls and runs
+   nothing; its path is the argument. Without one, what needs no
    driver.
 
    Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.

@@ -21,6 +21,7 @@
 // makes one, attnFakeCapture starts and ends a capture, for tests.
 //===----------------------------------------------------------------------===//
 
+#include "FakeErrors.h"
 #include "FakePtx.h"
 
 #include <cstdarg>
@@ -36,24 +37,7 @@
 
 #define FAKE_EXPORT extern "C" __attribute__((visibility("default")))
 
-using CUresult = int;
 using CUdeviceptr = uint64_t;
-enum {
-  SUCCESS = 0,
-  INVALID_VALUE = 1,
-  OUT_OF_MEMORY = 2,
-  NOT_INITIALIZED = 3,
-  NO_DEVICE = 100,
-  INVALID_DEVICE = 101,
-  INVALID_IMAGE = 200,
-  INVALID_CONTEXT = 201,
-  INVALID_PTX = 218,
-  INVALID_HANDLE = 400,
-  NOT_FOUND = 500,
-  LAUNCH_OUT_OF_RESOURCES = 701,
-  STREAM_CAPTURE_UNSUPPORTED = 900,
-  INVALID_CLUSTER_SIZE = 912
-};
 
 static constexpr int64_t kShared = 227 << 10;
 static constexpr int kMultiprocessors = 132;
@@ -79,7 +63,6 @@ struct State {
   std::map<int, Context *> primary;
   std::set<void *> contexts, modules, kernels, streams, pools, events;
   std::map<CUdeviceptr, Block> memory;
-  std::map<std::string, int> calls;
   std::FILE *log = nullptr;
 };
 } // namespace
@@ -109,10 +92,9 @@ static void note(const char *format, ...) {
   std::fflush(state().log);
 }
 
-/// What a test asked this call to return.
-static CUresult injected(const char *name) {
-  int count = ++state().calls[name];
-  const char *fail = std::getenv("ATTN_FAKE_CUDA_FAIL");
+/// What a test asked call number `count` of a function to return.
+static CUresult injected(const char *name, int count) {
+  static const char *const fail = std::getenv("ATTN_FAKE_CUDA_FAIL");
   if (!fail)
     return SUCCESS;
   const char *colon = std::strchr(fail, ':');
@@ -127,7 +109,8 @@ static CUresult injected(const char *name) {
   std::lock_guard<std::mutex> lock(state().mutex);                             \
   if (!state().initialized)                                                    \
     return NOT_INITIALIZED;                                                    \
-  if (CUresult wanted = injected(#NAME))                                       \
+  static int numCalls = 0;                                                     \
+  if (CUresult wanted = injected(#NAME, ++numCalls))                           \
     return wanted;                                                             \
   if ((NEEDS_CONTEXT) && stack.empty())                                        \
     return INVALID_CONTEXT;
@@ -182,27 +165,6 @@ FAKE_EXPORT CUresult cuDriverGetVersion(int *version) {
   *version = 13000;
   return SUCCESS;
 }
-
-static const struct {
-  CUresult code;
-  const char *name, *text;
-} errors[] = {
-    {INVALID_VALUE, "CUDA_ERROR_INVALID_VALUE", "invalid argument"},
-    {OUT_OF_MEMORY, "CUDA_ERROR_OUT_OF_MEMORY", "out of memory"},
-    {NOT_INITIALIZED, "CUDA_ERROR_NOT_INITIALIZED", "initialization error"},
-    {NO_DEVICE, "CUDA_ERROR_NO_DEVICE", "no CUDA-capable device is detected"},
-    {INVALID_DEVICE, "CUDA_ERROR_INVALID_DEVICE", "invalid device ordinal"},
-    {INVALID_IMAGE, "CUDA_ERROR_INVALID_IMAGE",
-     "device kernel image is invalid"},
-    {INVALID_CONTEXT, "CUDA_ERROR_INVALID_CONTEXT", "invalid device context"},
-    {INVALID_PTX, "CUDA_ERROR_INVALID_PTX", "a PTX JIT compilation failed"},
-    {INVALID_HANDLE, "CUDA_ERROR_INVALID_HANDLE", "invalid resource handle"},
-    {NOT_FOUND, "CUDA_ERROR_NOT_FOUND", "named symbol not found"},
-    {LAUNCH_OUT_OF_RESOURCES, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES",
-     "too many resources requested for launch"},
-    {STREAM_CAPTURE_UNSUPPORTED, "CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED",
-     "operation not permitted when stream is capturing"},
-};
 
 FAKE_EXPORT CUresult cuGetErrorName(CUresult code, const char **name) {
   for (auto &error : errors)
@@ -386,6 +348,18 @@ FAKE_EXPORT CUresult cuFuncGetAttribute(int *value, int attribute,
     return INVALID_HANDLE;
   // CU_FUNC_ATTRIBUTE_REQUIRED_CLUSTER_WIDTH
   *value = attribute == 11 ? kernel->cluster : 0;
+  return SUCCESS;
+}
+
+FAKE_EXPORT CUresult cuFuncGetParamInfo(Kernel *kernel, size_t index,
+                                        size_t *offset, size_t *size) {
+  ENTER(cuFuncGetParamInfo, false)
+  if (!state().kernels.count(kernel))
+    return INVALID_HANDLE;
+  if (index >= kernel->parameters.size())
+    return INVALID_VALUE;
+  *offset = 0; // nobody asks
+  *size = kernel->parameters[index];
   return SUCCESS;
 }
 
@@ -675,7 +649,8 @@ FAKE_EXPORT CUresult cuLaunchKernelEx(const LaunchConfig *config,
     size_t bytes = kernel->parameters[i];
     std::vector<unsigned char> value(bytes);
     std::memcpy(value.data(), parameters[i], bytes);
-    text += i ? " " : "";
+    if (state().log)
+      text += i ? " " : "";
     if (bytes == 128) {
       // A tensor map, passed by value.
       if (std::memcmp(value.data(), "MAP!", 4))
@@ -683,6 +658,8 @@ FAKE_EXPORT CUresult cuLaunchKernelEx(const LaunchConfig *config,
       text += "map";
       continue;
     }
+    if (!state().log)
+      continue;
     uint64_t number = 0;
     std::memcpy(&number, value.data(), std::min<size_t>(bytes, 8));
     // Addresses differ from run to run.
@@ -723,6 +700,19 @@ FAKE_EXPORT CUresult cuStreamGetId(void *stream, unsigned long long *id) {
     return INVALID_HANDLE;
   *id = reinterpret_cast<uintptr_t>(stream);
   return SUCCESS;
+}
+
+FAKE_EXPORT CUresult cuStreamCreate(void **stream, unsigned) {
+  ENTER(cuStreamCreate, true)
+  auto *made = new Stream;
+  state().streams.insert(made);
+  *stream = made;
+  return SUCCESS;
+}
+
+FAKE_EXPORT CUresult cuCtxSynchronize(void) {
+  ENTER(cuCtxSynchronize, true)
+  return anyCapture() ? STREAM_CAPTURE_UNSUPPORTED : SUCCESS;
 }
 
 FAKE_EXPORT CUresult cuStreamSynchronize(void *stream) {

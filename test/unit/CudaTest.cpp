@@ -8,7 +8,7 @@
 // What kernels compute is not seen here: test/Runtime/FakeCuda.cpp runs none.
 //===----------------------------------------------------------------------===//
 
-#include "attn/Runtime/Cuda.h"
+#include "attn/Runtime/CudaRecord.h"
 #include "gtest/gtest.h"
 
 #include <cstdint>
@@ -261,6 +261,58 @@ TEST_F(CudaTest, CountersStayWithTheirStream) {
   EXPECT_NE(again[1], again[0]);
   EXPECT_NE(takeLog().find("clear 4"), std::string::npos);
   EXPECT_EQ(memory(), before);
+}
+
+TEST_F(CudaTest, RecordsRuns) {
+  auto makeStream = lookup<void *(*)()>("attnFakeStream");
+  auto capture = lookup<void (*)(void *, int)>("attnFakeCapture");
+  auto push = lookup<int (*)(void *)>("cuCtxPushCurrent_v2");
+  auto pop = lookup<int (*)(void **)>("cuCtxPopCurrent_v2");
+  auto retain = lookup<int (*)(void **, int)>("cuDevicePrimaryCtxRetain");
+  void *context = nullptr;
+  ASSERT_EQ(retain(&context, 0), 0);
+  cuda::Program program(makeCode());
+  int32_t *seen[2];
+  void *args[] = {seen}, *stream = makeStream();
+  auto record = [&](cuda::LaunchRecord &into) {
+    return bool(cuda::run(program, countingPlan, args, {0, stream}, &into));
+  };
+  // In a context that is not the thread's.
+  cuda::LaunchRecord elsewhere;
+  ASSERT_TRUE(record(elsewhere));
+  EXPECT_FALSE(elsewhere.isWhole());
+  ASSERT_EQ(push(context), 0);
+  cuda::LaunchRecord launches;
+  ASSERT_TRUE(record(launches));
+  EXPECT_TRUE(launches.isWhole());
+  takeLog();
+  ASSERT_TRUE(record(launches)); // adds a second launch
+  std::string once = takeLog();
+  auto again = launches.replay(seen[0]);
+  ASSERT_TRUE(again && *again);
+  EXPECT_EQ(takeLog(), once + once);
+  // A captured stream, and then another context.
+  capture(stream, 1);
+  EXPECT_FALSE(launches.replay(seen[0]));
+  cuda::LaunchRecord captured;
+  EXPECT_TRUE(record(captured));
+  EXPECT_FALSE(captured.isWhole());
+  EXPECT_TRUE(captured.isForNow());
+  capture(stream, 0);
+  EXPECT_TRUE(bool(launches.replay(seen[0])));
+  ASSERT_EQ(pop(&context), 0);
+  EXPECT_FALSE(launches.replay(seen[0]));
+  // Workspace is another one each time.
+  ASSERT_EQ(push(context), 0);
+  auto buffer = cuda::Buffer::create(2 * 3 * 100 * 64 * 2);
+  ASSERT_TRUE(bool(buffer));
+  MapCase map = {buffer->data(), {2, 3, 100, 64}, {19200, 6400, 64, 1}};
+  void *mapArgs[] = {&map};
+  cuda::LaunchRecord workspace;
+  ASSERT_TRUE(bool(cuda::run(program, plan, mapArgs, {0, stream}, &workspace)));
+  EXPECT_FALSE(workspace.isWhole());
+  EXPECT_FALSE(workspace.isForNow());
+  ASSERT_EQ(pop(&context), 0);
 }
 
 TEST_F(CudaTest, ChecksTensorMaps) {

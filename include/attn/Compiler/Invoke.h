@@ -13,6 +13,7 @@
 #define ATTN_COMPILER_INVOKE_H
 
 #include "attn/Compiler/Compiler.h"
+#include "attn/Runtime/CudaRecord.h"
 #include "attn/Support/InlineVector.h"
 #include <map>
 
@@ -73,11 +74,12 @@ support::Status invoke(const CompiledKernel &kernel, size_t entry,
 /// but what lengths and offsets hold, and puts the work on a stream (a
 /// CUstream; null: the default stream) of the device that the tensors are on.
 /// `firstDevice`: that of the first input, as cuda::deviceOf says, where the
-/// caller has asked.
+/// caller has asked. `record`: where the launches are noted, or null.
 support::Status invokeOnDevice(const CompiledKernel &kernel, size_t entry,
                                TensorArgs inputs, TensorArgs outputs,
                                void *stream,
-                               std::optional<int> firstDevice = {});
+                               std::optional<int> firstDevice = {},
+                               cuda::LaunchRecord *record = nullptr);
 
 } // namespace attn
 

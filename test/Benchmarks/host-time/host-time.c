@@ -3,6 +3,7 @@
      ninja -C build host-time
      build/test/Benchmarks/host-time/host-time          without a GPU
      build/test/Benchmarks/host-time/host-time --gpu    on the current one
+     build/test/Benchmarks/host-time/host-time --gpu --others
 
    The first line is the call's own work: lookup, checks and records, on
    sequences without rows, of which the plan has nothing to do. With a GPU, in
@@ -10,7 +11,9 @@
    that it launches, with its grid, attributes and parameters. These are noted
    in a call by a library of ours before the driver (driver.c), which is one
    jump in the others. Nanoseconds per call, the least of many bursts, which are
-   short, since a full queue makes the host wait.
+   short, since a full queue makes the host wait. --others: also calls
+   with queries in memory that no call before used, for which all is checked and
+   planned anew.
 
    Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
    SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception */
@@ -74,13 +77,27 @@ static void attention(void *user) {
     fail(attnErrorMessage(error));
 }
 
+/* Queries that no call before had, for some thousand calls: of them nothing is
+   known but the kernel. */
+enum { moreQueries = 4096 };
+
+static void attentionElsewhere(void *user) {
+  static int at;
+  Call *c = user;
+  AttnTensor q = c->tensors[0];
+  c->tensors[0].data =
+      (char *)q.data + (size_t)(++at % moreQueries) * rows * dim * 2;
+  attention(c);
+  c->tensors[0] = q;
+}
+
 static void bareLaunch(void *user) {
   Launch *launch = user;
   if (launch->real(&launch->config, launch->function, launch->params, NULL))
     fail("the bare launch failed");
 }
 
-static int (*synchronize)(void *);
+static int (*synchronize)(void);
 
 /* The least time of a call in a burst; behind each the GPU may catch up. */
 static double measureBurst(void (*call)(void *), void *user, double best) {
@@ -88,7 +105,7 @@ static double measureBurst(void (*call)(void *), void *user, double best) {
   for (int i = 0; i < calls; ++i)
     call(user);
   double time = (now() - start) / calls;
-  if (synchronize && synchronize(NULL))
+  if (synchronize && synchronize())
     fail("the GPU met an error");
   return time < best ? time : best;
 }
@@ -125,7 +142,7 @@ static void *find(void *library, const char *name) {
   return found;
 }
 
-static void measureGpu(const char *path) {
+static void measureGpu(const char *path, int others) {
   setenv("ATTN_LIBCUDA", path, 1);
   Call call;
   prepare(&call, ATTN_BF16, rows);
@@ -140,13 +157,15 @@ static void measureGpu(const char *path) {
   *(void **)&retain = find(driver, "cuDevicePrimaryCtxRetain");
   *(void **)&push = find(driver, "cuCtxPushCurrent_v2");
   *(void **)&allocate = find(driver, "cuMemAlloc_v2");
-  *(void **)&synchronize = find(driver, "cuStreamSynchronize");
+  *(void **)&synchronize = find(driver, "cuCtxSynchronize");
+  int (*createStream)(void **, unsigned);
+  *(void **)&createStream = find(driver, "cuStreamCreate");
   void *context;
   if (retain(&context, 0) || push(context))
     fail("cannot make a context");
   for (int i = 0; i < 4; ++i) {
     unsigned long long memory;
-    if (allocate(&memory, rows * dim * 2))
+    if (allocate(&memory, (size_t)(i ? 1 : moreQueries + 1) * rows * dim * 2))
       fail("cannot allocate memory");
     call.tensors[i].data = (void *)memory;
   }
@@ -170,14 +189,25 @@ static void measureGpu(const char *path) {
   launch->config.attrs = NULL;
   launch->config.numAttrs = 0;
 
-  double called = 1e18, bare = 1e18;
-  for (int i = 0; i < bursts; ++i) {
-    called = measureBurst(attention, &call, called);
-    bare = measureBurst(bareLaunch, launch, bare);
+  void *streams[2] = {NULL, NULL};
+  if (createStream(&streams[1], 1 /* CU_STREAM_NON_BLOCKING */))
+    fail("cannot make a stream");
+  for (int s = 0; s < 2; ++s) {
+    call.options.stream = launch->config.stream = streams[s];
+    double called = 1e18, other = 1e18, bare = 1e18;
+    for (int i = 0; i < bursts; ++i) {
+      called = measureBurst(attention, &call, called);
+      bare = measureBurst(bareLaunch, launch, bare);
+      if (others)
+        other = measureBurst(attentionElsewhere, &call, other);
+    }
+    printf("on %s:\n", s ? "a stream" : "the default stream");
+    printf("attnAttention on the GPU:  %7.0f ns\n", called);
+    printf("bare cuLaunchKernelEx:     %7.0f ns\n", bare);
+    printf("above it:                  %7.0f ns\n", called - bare);
+    if (others)
+      printf("above it, other queries:   %7.0f ns\n", other - bare);
   }
-  printf("attnAttention on the GPU:  %7.0f ns\n", called);
-  printf("bare cuLaunchKernelEx:     %7.0f ns\n", bare);
-  printf("above it:                  %7.0f ns\n", called - bare);
   attnKernelDestroy(kernel);
   attnContextDestroy(call.context);
 }
@@ -198,7 +228,7 @@ int main(int argc, char **argv) {
     snprintf(path, sizeof(path), "%.*s/libhost-time-driver.so",
              (int)(strrchr(argv[0], '/') ? strrchr(argv[0], '/') - argv[0] : 1),
              strrchr(argv[0], '/') ? argv[0] : ".");
-    measureGpu(path);
+    measureGpu(path, argc > 2 && strcmp(argv[2], "--others") == 0);
   }
   return 0;
 }

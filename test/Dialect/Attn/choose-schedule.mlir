@@ -226,13 +226,13 @@ module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 16, 
 // -----
 
 // Tiles by their cost: half as many work tiles as multiprocessors become twice as
-// many of 64 rows; 256 rows are two tiles of 128, not one of 192 and one of 64; a
-// tile of 192 rows pays less where its last round is short; one of few keys has no
-// more than these, and the warp that copies them fetches the next.
+// many of 64 rows; 256 rows are one tile, whose keys are read once, not one of 192 and
+// one of 64; a tile of 192 rows pays less where its last round is short; one of few
+// keys has no more than these, and the warp that copies them fetches the next.
 module attributes {attn.target = "sm_90a"} {
   // CHECK-LABEL: func.func @costs(
   // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64
-  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128
+  // CHECK:         schedule = #attn.schedule<block_q = 256, rows = 64, block_k = 64
   // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64
   // CHECK:         schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 80, {{.*}}fetch = producer
   func.func @costs(%few: tensor<1x4x2048x128xbf16>, %short: tensor<64x32x256x64xbf16>, %long: tensor<2x16x4096x64xbf16>, %keys: tensor<2x16x77x64xbf16>)

@@ -1,0 +1,87 @@
+//===- RecentCalls.h - Calls that a thread makes again ----------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Steps of a model repeat: its layers are called with the same descriptions,
+// sizes and memory each time. Of such a call on a GPU everything that checks,
+// lookup and plan find out is known, and its launches are made again
+// (attn/Runtime/CudaRecord.h). What counts is compared byte by byte, scalars
+// and texts by what they hold; a call that was seen once before is noted, so
+// that calls which never repeat cost next to nothing.
+//
+// Of memory that is freed and allocated again nothing is asked: where a tensor
+// is in memory of the host now, at an address that was the GPU's, the call is
+// not refused.
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CAPI_RECENTCALLS_H
+#define ATTN_LIB_CAPI_RECENTCALLS_H
+
+#include "Handles.h"
+
+namespace attn {
+
+/// A call's arguments as words: sizes, strides and addresses of all tensors,
+/// and what tells contexts apart.
+class CallImage {
+public:
+  /// Nothing is taken of a call that is not for a GPU, has structs of another
+  /// version, or something that no call should have.
+  bool take(const AttnContext &context, const AttnAttentionDesc &desc,
+            const AttnTensor *inputs, size_t numInputs,
+            const AttnTensor *outputs, size_t numOutputs,
+            const AttnRunOptions *options);
+
+private:
+  friend class RecentCalls;
+  bool addTensors(const AttnTensor *tensors, size_t count);
+  bool add(uint64_t word) {
+    words[numWords] = word;
+    return ++numWords < mostWords;
+  }
+
+  static constexpr size_t mostWords = 256;
+  const AttnAttentionDesc *desc;
+  const AttnRunOptions *options;
+  const AttnTensor *inputs;
+  size_t numInputs;
+  size_t numWords = 0;
+  uint64_t hash;
+  uint64_t words[mostWords];
+};
+
+/// The calls of one thread.
+class RecentCalls {
+public:
+  static RecentCalls &ofThread();
+
+  /// Makes a call's launches again; nothing, where it is not known or the plan
+  /// has to run.
+  std::optional<support::Status> replay(const CallImage &image);
+
+  /// Where to note the launches of a call that replay() did not know, or null;
+  /// keep() has to follow where it ends well.
+  std::unique_ptr<cuda::LaunchRecord> startRecord(const CallImage &image);
+  void keep(const CallImage &image, std::unique_ptr<cuda::LaunchRecord> record);
+
+private:
+  struct Call;
+  struct Slot {
+    /// Of a call that was seen once at least; 0: of none.
+    uint64_t hash = 0;
+    std::shared_ptr<const Call> call;
+  };
+  Slot *find(uint64_t hash);
+
+  /// A record takes 1 to 3 KB, of which a thread has as many as it has calls.
+  static constexpr size_t numWays = 4, numSets = 64;
+  Slot slots[numSets][numWays];
+  size_t next = 0;
+};
+
+} // namespace attn
+
+#endif // ATTN_LIB_CAPI_RECENTCALLS_H
