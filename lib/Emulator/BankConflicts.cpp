@@ -273,6 +273,28 @@ OpCost emulator::costOf(tg::SmemMapOp op, const TargetInfo &target) {
   return cost;
 }
 
+/// Words of two columns, those of a row side by side.
+OpCost emulator::costOf(tg::SmemTurnOp op, const TargetInfo &target) {
+  OpCost cost;
+  bool isHalves = op.getRotary().getPairs() == mlir::attn::RotaryPairs::halves;
+  int64_t threads = threadsAround(op), pairs = op.getRotary().getChannels() / 2;
+  int64_t all = op.getTile().getType().getRows() * pairs;
+  llvm::SmallVector<int64_t, 32> addresses;
+  for (int64_t lane = 0; lane < TargetInfo::warpThreads; ++lane)
+    addresses.push_back(lane * 4);
+  for (int64_t at = 0; at < all; at += threads)
+    addAccess(cost.loads, addresses, 4);
+  cost.stores = cost.loads;
+  for (Operation &inner : op.getBody().front().without_terminator())
+    if (auto scalar = scalarOpOf(&inner)) {
+      cost.fma += all / threads * scalar->cost.fma;
+      cost.alu += all / threads * scalar->cost.alu;
+      cost.special += all / threads * scalar->cost.special;
+    }
+  cost.latency = target.rates.sharedLatency + target.rates.barrierLatency;
+  return cost;
+}
+
 /// A test for each chunk; rows that are cleared are few, and not counted.
 OpCost emulator::costOf(tg::SmemClearRowsOp op, const TargetInfo &) {
   OpCost cost;

@@ -9,6 +9,7 @@
 #include "Models.h"
 
 #include <cstring>
+#include <numeric>
 
 using namespace mlir;
 namespace emulator = ::attn::emulator;
@@ -172,6 +173,54 @@ LogicalResult emulator::emulate(tg::SmemMapOp op, ProgramBuilder &b) {
         if (!program->run(a, dealt.chunkCols, in, out))
           return Step::Stop;
       }
+    a.fence();
+    a.joinWarps();
+    return Step::Next;
+  });
+  return success();
+}
+
+LogicalResult emulator::emulate(tg::SmemTurnOp op, ProgramBuilder &b) {
+  TileInfo tile = tileInfoOf(op.getTile().getType());
+  auto body = BatchProgram::build(op.getBody().front(), b);
+  if (failed(body))
+    return failure();
+  SlotId at = b.slot(op.getTile());
+  bool isHalves = op.getRotary().getPairs() == mlir::attn::RotaryPairs::halves;
+  int64_t pairs = op.getRotary().getChannels() / 2;
+  auto program = std::make_shared<BatchProgram>(std::move(*body));
+  b.emit(op, true, [=](Agent &a) {
+    View view = a.view(at);
+    Matrix matrix = matrixOf(a.block, view, tile);
+    // Threads take words of two columns, those of a row one after the other. An
+    // access is counted by chunks, which have words of several warps: a row is
+    // counted for the warp of its first word.
+    int64_t words = isHalves ? pairs / 2 : pairs;
+    std::vector<int32_t> rows(size_t(pairs), 0), places(rows.size());
+    std::vector<uint32_t> x(rows.size()), y(rows.size());
+    std::iota(places.begin(), places.end(), 0);
+    for (int64_t row = 0; row < tile.rows; ++row) {
+      Agent::Rect rect{row, 0, 1, 2 * pairs};
+      int64_t warp = row * words / 32 % a.warps;
+      if (!a.touch(warp, view, rect, false) || !a.touch(warp, view, rect, true))
+        return Step::Stop;
+      auto columns = [&](int64_t c) {
+        return isHalves ? std::pair(c, c + pairs) : std::pair(2 * c, 2 * c + 1);
+      };
+      std::fill(rows.begin(), rows.end(), int32_t(row));
+      for (int64_t c = 0; c < pairs; ++c) {
+        x[size_t(c)] = matrix.at(row, columns(c).first);
+        y[size_t(c)] = matrix.at(row, columns(c).second);
+      }
+      const void *in[] = {rows.data(), places.data(), x.data(), y.data()};
+      void *out[] = {x.data(), y.data()};
+      if (!program->run(a, pairs, in, out))
+        return Step::Stop;
+      for (int64_t c = 0; c < pairs; ++c) {
+        matrix.at(row, columns(c).first) = x[size_t(c)];
+        matrix.at(row, columns(c).second) = y[size_t(c)];
+      }
+    }
     a.fence();
     a.joinWarps();
     return Step::Next;

@@ -1,14 +1,18 @@
 """Rotary embedding at use on a GPU: numbers, then what it costs.
 
-usage: rotary.py [--quick]
+usage: rotary.py [--quick] [--forms [SHAPE...]]
 
 Numbers: attention with rotary= beside the formula of transformers' Llama and GPT-J
 in float64, on dense keys, ragged lengths, pages, rolling caches, packed sequences
 and rows appended in the call. Times: a call with rotary=, one without, and one on
 keys that a kernel of torch turned before, in CUDA graphs whose calls go round copies
-that fill more than 400 MB. Needs PyTorch.
+that fill more than 400 MB. --forms instead holds the forms of the schedule (keys that
+turn in a kernel ahead, or inside of the attention's) against float64 and against each
+other; a SHAPE is BxHQ:HKxROWSxKEYS. Needs PyTorch.
 """
 
+import argparse
+import re
 import sys
 
 import numpy as np
@@ -211,6 +215,86 @@ def apply_torch(x, rotary):
     return x * cos + torch.cat([-second, first], -1) * sin
 
 
+SHAPES = "64x32:8x1x4096", "1x32:8x1x8192", "1x32:8x1x131072", "8x32:8x16x4096"
+FORMS = (
+    {},
+    {"rotate": "inside"},
+    {"rotate": "inside", "block_k": "64"},
+    {"rotate": "inside", "block_k": "192"},
+)
+
+
+def rewritten(schedule, changes):
+    """The text of a schedule with other words for some of its names."""
+    for name, value in changes.items():
+        word = "%s = %s" % (name, value)
+        schedule, found = re.subn(r"\b%s = \w+" % name, word, schedule)
+        if not found:
+            schedule += ", " + word
+    return schedule
+
+
+def compile_forms(q, k, v, rotary):
+    """Kernels of one call, for each form of its schedule; or why there is none."""
+    call = attn.compile(q, k, v, causal="bottom_right", rotary=rotary,
+                        until_after="schedule", target="sm_90a")
+    text = call.mlir("schedule")
+    chosen = re.search(r"#attn\.schedule<([^<>]*)>", text)[1]
+    # Parts of the keys are made of the schedule, ahead of its phase's end.
+    word = "rotary = #attn.rotary<"
+    text = call.mlir("aggregate").replace(
+        word, "schedule = #attn.schedule<CHOSEN>, " + word, 1)
+    for changes in FORMS:
+        schedule = rewritten(chosen, changes)
+        try:
+            yield schedule, attn.compile(text.replace("CHOSEN", schedule),
+                                         target="sm_90a")
+        except (ValueError, NotImplementedError) as error:
+            yield schedule, str(error).split("\n")[0]
+
+
+def measure_forms(shapes):
+    from decode import time_graph
+
+    global failures
+    for shape in shapes:
+        b, heads, sq, sk = shape.split("x")
+        hq, hk = map(int, heads.split(":"))
+        b, sq, sk, d = int(b), int(sq), int(sk), 128
+        rotary = tables(d, sk)
+        sets = []
+        for _ in range(min(12, max(2, -(-420_000_000 // (4 * b * hk * sk * d))))):
+            q = draw(b, hq, sq, d)
+            k, v = draw(b, hk, sk, d), draw(b, hk, sk, d)
+            sets.append((q, k, v, torch.empty_like(q)))
+
+        def plain(s):
+            attn.attention(*s[:3], causal="bottom_right", out=s[3])
+
+        time = time_graph(plain, sets)
+        print("%-22s %8.1f us without" % (shape, time * 1e6), flush=True)
+        want = expected(*(x[-1] for x in sets[0][:3]), rotary)
+        for schedule, kernel in compile_forms(*sets[0][:3], rotary):
+            if isinstance(kernel, str):
+                print("    refused: %s: %s" % (schedule, kernel), flush=True)
+                continue
+
+            def call(s):
+                kernel(*s[:3], rotary.cos, rotary.sin, out=s[3])
+
+            sets[0][3].zero_()
+            call(sets[0])
+            error = (sets[0][3][-1].double() - want).abs().max().item()
+            good = error <= BOUNDS[q.dtype] * max(1.0, want.abs().max().item())
+            failures += not good
+            ours = time_graph(call, sets)
+            print("    %8.1f us %6.3f times, error %.1e%s: %s"
+                  % (ours * 1e6, ours / time, error, "" if good else " WRONG",
+                     schedule), flush=True)
+        del sets
+        torch.cuda.empty_cache()
+
+
 def measure():
     from decode import time_graph
 
@@ -244,15 +328,23 @@ def measure():
 
 
 def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--forms", nargs="*", metavar="SHAPE")
+    options = parser.parse_args()
     on_gpu = DEVICE == "cuda"
     name = torch.cuda.get_device_name() if on_gpu else "the CPU"
     print("%s, torch %s" % (name, torch.__version__))
+    if options.forms is not None:
+        measure_forms(options.forms or SHAPES)
+        print("%d wrong" % failures)
+        return 1 if failures else 0
     check_dense()
     check_caches()
     check_packed()
     check_packed_rows()
     print("%d wrong" % failures)
-    if on_gpu and not failures and "--quick" not in sys.argv[1:]:
+    if on_gpu and not failures and not options.quick:
         measure()
     return 1 if failures else 0
 

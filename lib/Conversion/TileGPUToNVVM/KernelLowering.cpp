@@ -428,6 +428,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       .Case([&](SmemClearRowsOp o) { return lowerClearRows(o); })
       .Case([&](SmemRampOp o) { return lowerSmemRamp(o); })
       .Case([&](SmemMapOp o) { return lowerSmemMap(o); })
+      .Case([&](SmemTurnOp o) { return lowerSmemTurn(o); })
       .Case([&](FragFillOp o) { return lowerFill(o); })
       .Case([&](FragCopyOp o) {
         set(o.getResult(), of(o.getValue()));

@@ -272,6 +272,7 @@ private:
   LogicalResult lowerClearRows(tg::SmemClearRowsOp op);
   LogicalResult lowerSmemRamp(tg::SmemRampOp op);
   LogicalResult lowerSmemMap(tg::SmemMapOp op);
+  LogicalResult lowerSmemTurn(tg::SmemTurnOp op);
   LogicalResult lowerFragLoad(tg::FragLoadOp op);
   LogicalResult lowerFragStore(tg::FragStoreOp op);
   LogicalResult lowerVecLoad(tg::VecLoadOp op);

@@ -189,6 +189,158 @@ LogicalResult KernelLowering::lowerSmemMap(SmemMapOp op) {
   return success();
 }
 
+namespace {
+
+/// Turns the pairs of a tile's rows. Threads take words of two columns, those
+/// of a row side by side, so that what the body reads from memory for the pairs
+/// of a row is side by side, too.
+class Turner {
+public:
+  /// What the body yields for its arguments.
+  using Evaluate =
+      function_ref<LogicalResult(ArrayRef<Value>, SmallVectorImpl<Value> &)>;
+
+  Turner(Emitter &e, SmemTurnOp op, Value base, Value lane, Value self,
+         int64_t members, Evaluate body)
+      : body(body), e(e), elements(e, op.getTile().getType(), base, lane),
+        self(self), members(members),
+        element(op.getTile().getType().getElementType()),
+        isHalves(op.getRotary().getPairs() == mlir::attn::RotaryPairs::halves),
+        pairs(op.getRotary().getChannels() / 2),
+        words(isHalves ? pairs / 2 : pairs),
+        all(op.getTile().getType().getRows() * words) {}
+  LogicalResult run();
+
+private:
+  /// Of one pair, or of two and their mates.
+  struct Words {
+    Value row, pair, isThere;
+    SmallVector<Value, 2> addresses, values;
+  };
+  Words read(int64_t turn);
+  LogicalResult turn(Words &mine);
+  LogicalResult evaluate(Words &mine, int64_t pair, Value x, Value y,
+                         SmallVector<Value> &results);
+  void write(const Words &mine);
+
+  Evaluate body;
+  Emitter &e;
+  TileElements elements;
+  Value self;
+  int64_t members;
+  Type element;
+  bool isHalves;
+  int64_t pairs, words, all;
+};
+
+} // namespace
+
+Turner::Words Turner::read(int64_t turn) {
+  Words mine;
+  Value index = e.add(self, turn * members);
+  // Where the threads have whole rows, the column of each is always the same.
+  bool isEven = members % words == 0;
+  Value word = e.urem(isEven ? self : index, words);
+  mine.row = isEven ? e.add(e.udiv(self, words), turn * (members / words))
+                    : e.udiv(index, words);
+  if ((turn + 1) * members > all) {
+    mine.isThere = e.lt(index, e.c32(all));
+    mine.row = e.select(mine.isThere, mine.row, e.c32(0));
+  }
+  Value col = e.shl(word, 1);
+  mine.pair = isHalves ? col : word;
+  for (int64_t mate = 0; mate < (isHalves ? 2 : 1); ++mate) {
+    Value address = elements.at(mine.row, e.add(col, mate * pairs));
+    mine.addresses.push_back(address);
+    mine.values.push_back(e.assembly("ld.shared::cta.b32 $0, [$1];",
+                                     "=r,r,~{memory}", {address}, e.i32)
+                              .front());
+  }
+  return mine;
+}
+
+/// The numbers, in f32, that a pair's results are rounded from.
+LogicalResult Turner::evaluate(Words &mine, int64_t pair, Value x, Value y,
+                               SmallVector<Value> &results) {
+  if (failed(body({mine.row, e.add(mine.pair, pair), x, y}, results)))
+    return failure();
+  for (Value &result : results) {
+    auto round = result.getDefiningOp<LLVM::FPTruncOp>();
+    bool isRounded = round && round.getArg().getType() == e.f32;
+    result = isRounded ? round.getArg() : e.widen(result);
+  }
+  return success();
+}
+
+LogicalResult Turner::turn(Words &mine) {
+  auto half = [&](int64_t word, int64_t which) {
+    return e.unpack(mine.values[word], which, element);
+  };
+  SmallVector<Value> first, second;
+  if (failed(evaluate(mine, 0, half(0, 0), isHalves ? half(1, 0) : half(0, 1),
+                      first)))
+    return failure();
+  if (!isHalves) {
+    mine.values = {e.pack(first[0], first[1], element)};
+    return success();
+  }
+  if (failed(evaluate(mine, 1, half(0, 1), half(1, 1), second)))
+    return failure();
+  mine.values = {e.pack(first[0], second[0], element),
+                 e.pack(first[1], second[1], element)};
+  return success();
+}
+
+void Turner::write(const Words &mine) {
+  for (auto [address, value] : llvm::zip(mine.addresses, mine.values)) {
+    if (mine.isThere)
+      e.assembly("@$2 st.shared::cta.b32 [$0], $1;", "r,r,b,~{memory}",
+                 {address, value, mine.isThere});
+    else
+      e.assembly("st.shared::cta.b32 [$0], $1;", "r,r,~{memory}",
+                 {address, value});
+  }
+}
+
+/// What the body reads takes long: it is asked for a batch ahead of what is
+/// written, and registers hold two batches beside what else there is.
+LogicalResult Turner::run() {
+  constexpr int64_t batchWords = 16;
+  int64_t turns = llvm::divideCeil(all, members);
+  int64_t size = isHalves ? batchWords / 2 : batchWords;
+  SmallVector<Words> before;
+  for (int64_t first = 0; first < turns; first += size) {
+    SmallVector<Words> batch;
+    for (int64_t i = first; i < std::min(turns, first + size); ++i)
+      batch.push_back(read(i));
+    for (Words &mine : batch)
+      if (failed(turn(mine)))
+        return failure();
+    for (const Words &mine : before)
+      write(mine);
+    before = std::move(batch);
+  }
+  for (const Words &mine : before)
+    write(mine);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerSmemTurn(SmemTurnOp op) {
+  bool isGroup = role.scope == Scope::Warpgroup;
+  int64_t members =
+      isGroup ? TargetInfo::warpgroupThreads : TargetInfo::warpThreads;
+  Value self = isGroup ? e.and_(thread, members - 1) : lane;
+  auto body = [&](ArrayRef<Value> arguments, SmallVectorImpl<Value> &results) {
+    return evaluate(op.getBody().front(), arguments, results);
+  };
+  Turner turner(e, op, scalar(op.getTile()), lane, self, members, body);
+  if (failed(turner.run()))
+    return failure();
+  fenceProxy();
+  syncMember();
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//

@@ -201,6 +201,71 @@ static void releaseAfter(Value tile, Value value) {
       release.getAfterMutable().append(value);
 }
 
+/// A warpgroup changes the tile in place, or each of the warps some rows of it,
+/// and who reads the result waits for all of them.
+LogicalResult ComputeLowering::lowerTurn(tile::TurnOp op) {
+  Location loc = op.getLoc();
+  Value tile = get(op.getInput());
+  auto whole = dyn_cast<SmemType>(tile.getType());
+  // Rows of a warp's part, after which the pattern of a swizzle repeats.
+  constexpr int64_t partRows = 16;
+  bool isGroup = scope == Scope::Warpgroup && role.getCount() == 1;
+  if (!whole || whole.getTransposed() || whole.getBoxes() != 1 ||
+      !(isGroup || (scope == Scope::Warp && whole.getRows() % partRows == 0)))
+    return op.emitOpError("expected rows in shared memory of one warpgroup, or "
+                          "of warps a multiple of ")
+           << partRows << ", but got " << tile.getType();
+  set(op.getResult(), tile);
+  auto i32 = [&](int64_t value) -> Value {
+    return arith::ConstantIntOp::create(b, loc, value, 32);
+  };
+  auto turn = [&](Value rows, Value first) {
+    auto turn = SmemTurnOp::create(b, loc, rows, op.getRotary());
+    OpBuilder::InsertionGuard guard(b);
+    Block &from = op.getBody().front();
+    Block *body = b.createBlock(&turn.getBody());
+    IRMapping mapping;
+    for (BlockArgument argument : from.getArguments())
+      mapping.map(argument, body->addArgument(argument.getType(), loc));
+    if (first)
+      mapping.map(from.getArgument(0),
+                  arith::AddIOp::create(b, loc, body->getArgument(0), first));
+    for (Operation &inner : from.without_terminator())
+      b.clone(inner, mapping);
+    SmallVector<Value> yields;
+    for (Value value : from.getTerminator()->getOperands())
+      yields.push_back(mapping.lookupOrDefault(value));
+    YieldOp::create(b, loc, yields);
+  };
+  if (isGroup) {
+    turn(tile, Value());
+    return success();
+  }
+  auto type = SmemType::get(b.getContext(), partRows, whole.getCols(),
+                            whole.getElementType(), whole.getSwizzle(),
+                            /*boxes=*/1, whole.getPitch(),
+                            /*transposed=*/false);
+  int64_t parts = whole.getRows() / partRows, members = role.getCount();
+  for (int64_t first = 0; first < parts; first += members) {
+    OpBuilder::InsertionGuard guard(b);
+    Value part = i32(first);
+    if (members > 1)
+      part = arith::AddIOp::create(b, loc, role.getBody().getArgument(0), part);
+    if (first + members > parts) {
+      Value isThere = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                                            part, i32(parts));
+      auto branch = scf::IfOp::create(b, loc, isThere, /*withElse=*/false);
+      b.setInsertionPointToStart(branch.thenBlock());
+    }
+    Value row = arith::MulIOp::create(b, loc, part, i32(partRows));
+    Value rows = tile;
+    if (type != whole)
+      rows = SmemSliceOp::create(b, loc, type, tile, row, i32(0));
+    turn(rows, row);
+  }
+  return success();
+}
+
 LogicalResult ComputeLowering::lowerMap(tile::MapOp op) {
   Location loc = op.getLoc();
   SmallVector<Value> inputs;

@@ -69,6 +69,7 @@ private:
   LogicalResult lowerFill(tile::FillOp op);
   LogicalResult lowerDot(tile::DotOp op);
   LogicalResult lowerMap(tile::MapOp op);
+  LogicalResult lowerTurn(tile::TurnOp op);
   LogicalResult lowerReduce(tile::ReduceOp op);
   LogicalResult lowerScan(tile::ScanOp op);
   LogicalResult lowerAny(tile::AnyOp op);

@@ -71,6 +71,7 @@ LogicalResult ComputeLowering::lowerOp(Operation *op) {
           .Case([&](tile::FillOp fill) { return lowerFill(fill); })
           .Case([&](tile::DotOp dot) { return lowerDot(dot); })
           .Case([&](tile::MapOp map) { return lowerMap(map); })
+          .Case([&](tile::TurnOp turn) { return lowerTurn(turn); })
           .Case([&](tile::ReduceOp reduce) { return lowerReduce(reduce); })
           .Case([&](tile::ScanOp scan) { return lowerScan(scan); })
           .Case([&](tile::FoldOp fold) { return lowerFold(fold); })

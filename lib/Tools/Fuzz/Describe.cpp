@@ -63,6 +63,7 @@ std::string fuzz::describe(const Kernel &k) {
         (k.schedule->turns[0] == 'n' ? ""
                                      : std::string("/") + k.schedule->turns) +
         (k.schedule->packHeads ? "/packs-heads" : "") +
+        (k.schedule->turnsInside ? "/turns-inside" : "") +
         (k.schedule->cluster > 1
              ? "/cluster-" + std::to_string(k.schedule->cluster)
              : "");

@@ -185,6 +185,8 @@ std::string Schedule::print() const {
   text += std::string(", turns = ") + turns;
   if (cluster > 1)
     text += ", cluster = " + std::to_string(cluster);
+  if (turnsInside)
+    text += ", rotate = inside";
   return text + (packHeads ? ", pack_heads = true>" : ">");
 }
 

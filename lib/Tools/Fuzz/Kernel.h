@@ -135,6 +135,8 @@ struct Schedule {
   const char *turns = "none";
   bool packHeads = false;
   int64_t cluster = 1;
+  /// Whether keys turn in shared memory (rotate = inside).
+  bool turnsInside = false;
 
   /// Splits that the plan counts.
   static constexpr int64_t automatic = 0;

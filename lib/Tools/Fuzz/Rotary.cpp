@@ -17,6 +17,26 @@ using namespace ::attn;
 using namespace ::attn::fuzz;
 using support::TensorView;
 
+/// Whether a GPU turns the keys between their copy and their product, which
+/// takes one warpgroup, or warps: drawn apart.
+static void drawTurnsInside(Kernel &k, uint64_t seed, uint64_t index) {
+  Random random(~seed ^ 0x7095, index);
+  if (k.dtype == DType::f32 || (!k.interleaved && k.turned % 4) ||
+      random.chance(0.3))
+    return;
+  if (!k.schedule) {
+    int64_t rows = random.pick<int64_t>({16, 64, 64});
+    k.schedule = Schedule{rows, rows, random.pick<int64_t>({48, 64, 128}),
+                          k.packed ? 1 : random.range(1, 3), "peeled"};
+  }
+  Schedule &s = *k.schedule;
+  if (s.rows == 64)
+    s.blockQ = 64;
+  s.cluster = 1;
+  s.turns = "none";
+  s.turnsInside = true;
+}
+
 /// The kernels of other families, of which nearly all turn.
 Kernel fuzz::makeTurning(uint64_t seed, uint64_t index, bool gpu) {
   Random random(seed + 3, ~index);
@@ -36,6 +56,8 @@ Kernel fuzz::makeTurning(uint64_t seed, uint64_t index, bool gpu) {
   k.turned = 2 * (random.chance(0.5) ? pairs : random.range(1, pairs));
   k.interleaved = random.chance(0.4);
   k.turnsBySlot = random.chance(0.3);
+  if (gpu)
+    drawTurnsInside(k, seed, index);
   printKernel(k);
   return k;
 }

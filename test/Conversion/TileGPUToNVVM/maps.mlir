@@ -93,6 +93,35 @@ tile_gpu.kernel private @exact(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32) {
   tile_gpu.return
 }
 
+// Pairs in place: words of a row side by side, what the body reads behind all of them
+// and ahead of what is written.
+// CHECK-LABEL: llvm.func @pairs
+// CHECK-COUNT-16: ld.shared::cta.b32
+// CHECK: llvm.load
+// CHECK-COUNT-16: st.shared::cta.b32
+// CHECK: fence.proxy.async
+tile_gpu.kernel private @pairs(%m: memref<?x?xf32, strided<[?, 1]>>) {
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %t = tile_gpu.smem.alloc : !tile
+    tile_gpu.smem.turn %t, #attn.rotary<64, halves> {
+    ^bb0(%row: i32, %pair: i32, %x: bf16, %y: bf16):
+      %r = arith.index_cast %row : i32 to index
+      %c = arith.index_cast %pair : i32 to index
+      %f = memref.load %m[%r, %c] : memref<?x?xf32, strided<[?, 1]>>
+      %a = arith.extf %x : bf16 to f32
+      %b = arith.extf %y : bf16 to f32
+      %af = arith.mulf %a, %f : f32
+      %bf = arith.mulf %b, %f : f32
+      %an = arith.truncf %af : f32 to bf16
+      %bn = arith.truncf %bf : f32 to bf16
+      tile_gpu.yield %bn, %an : bf16, bf16
+    } : !tile
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // Elements in place: 16 bytes at a time, then what the copies and products of
 // other proxies wait for.
 // CHECK-LABEL: llvm.func @in_place

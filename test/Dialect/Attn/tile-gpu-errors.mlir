@@ -81,3 +81,75 @@ func.func @rotary(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
   return %o : tensor<?x?x?x64xf16>
 }
 }
+
+// -----
+
+#inside = #attn.schedule<block_q = 64, rows = 64, block_k = 64, rotate = inside>
+module attributes {attn.target = "sm_90a"} {
+func.func @rotary_pairs(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
+    %v: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+  // expected-error @below {{expected keys that can turn in shared memory, as rotate = inside of the schedule says, but got halves of an odd number of channels; rotate = ahead turns them in a kernel before}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)
+      values(%v : tensor<?x?x?x64xf16>)
+      {rotary = #attn.rotary<126, halves>, schedule = #inside}
+    rotate {
+    ^bb0(%x: f32, %y: f32, %b: i32, %h: i32, %n: i32, %c: i32):
+      attn.yield %y, %x : f32, f32
+    } -> tensor<?x?x?x64xf16>
+  return %o : tensor<?x?x?x64xf16>
+}
+}
+
+// -----
+
+#inside = #attn.schedule<block_q = 128, rows = 64, block_k = 64, rotate = inside>
+module attributes {attn.target = "sm_90a"} {
+func.func @rotary_warpgroups(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
+    %v: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+  // expected-error @below {{but got several warpgroups, which may leave out steps; rotate = ahead turns them in a kernel before}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)
+      values(%v : tensor<?x?x?x64xf16>)
+      {rotary = #attn.rotary<128, halves>, schedule = #inside}
+    rotate {
+    ^bb0(%x: f32, %y: f32, %b: i32, %h: i32, %n: i32, %c: i32):
+      attn.yield %y, %x : f32, f32
+    } -> tensor<?x?x?x64xf16>
+  return %o : tensor<?x?x?x64xf16>
+}
+}
+
+// -----
+
+#inside = #attn.schedule<block_q = 64, rows = 64, block_k = 64, rotate = inside>
+module attributes {attn.target = "sm_90a"} {
+func.func @rotary_values(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>)
+    -> tensor<?x?x?x128xf16> {
+  // expected-error @below {{but got values that are columns of the keys; rotate = ahead turns them in a kernel before}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)
+      values(%k : tensor<?x?x?x128xf16>)
+      {rotary = #attn.rotary<128, halves>, schedule = #inside}
+    rotate {
+    ^bb0(%x: f32, %y: f32, %b: i32, %h: i32, %n: i32, %c: i32):
+      attn.yield %y, %x : f32, f32
+    } -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
+}
+}
+
+// -----
+
+#inside = #attn.schedule<block_q = 16, rows = 16, block_k = 64, rotate = inside>
+module attributes {attn.target = "sm_80"} {
+func.func @rotary_of_f32(%q: tensor<?x?x?x32xf32>, %k: tensor<?x?x?x32xf32>,
+    %v: tensor<?x?x?x32xf32>) -> tensor<?x?x?x32xf32> {
+  // expected-error @below {{but got keys that are not of 16 bits; rotate = ahead turns them in a kernel before}}
+  %o = attn.attention queries(%q : tensor<?x?x?x32xf32>) keys(%k : tensor<?x?x?x32xf32>)
+      values(%v : tensor<?x?x?x32xf32>)
+      {rotary = #attn.rotary<32, halves>, schedule = #inside}
+    rotate {
+    ^bb0(%x: f32, %y: f32, %b: i32, %h: i32, %n: i32, %c: i32):
+      attn.yield %y, %x : f32, f32
+    } -> tensor<?x?x?x32xf32>
+  return %o : tensor<?x?x?x32xf32>
+}
+}

@@ -134,3 +134,16 @@ func.func @backward(%Q: memref<?x?x64xbf16, strided<[?, ?, 1]>>, %L: memref<?x?x
   tile.accumulate any_order vector %r, %L[%h, %i] : !tile.tile<64x1xf32>, memref<?x?xf32, strided<[?, ?]>>
   return
 }
+
+// CHECK-LABEL: func.func @turn
+func.func @turn(%k: !tile.tile<64x128xbf16>) -> !tile.tile<64x128xbf16> {
+  // CHECK: tile.turn %{{.*}}, <64, halves> {
+  // CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %[[X:.*]]: bf16, %[[Y:.*]]: bf16):
+  // CHECK-NEXT: tile.yield %[[Y]], %[[X]] : bf16, bf16
+  // CHECK-NEXT: } : <64x128xbf16>
+  %t = tile.turn %k, #attn.rotary<64, halves> {
+  ^bb0(%r: i32, %c: i32, %x: bf16, %y: bf16):
+    tile.yield %y, %x : bf16, bf16
+  } : !tile.tile<64x128xbf16>
+  return %t : !tile.tile<64x128xbf16>
+}

@@ -716,3 +716,58 @@ func.func @permuted_sum(%v: !tile_gpu.vec<32xf32, row, warp>, %m: memref<64xf32>
   tile_gpu.global.reduce %v, %m[%c] permuted(4) : !tile_gpu.vec<32xf32, row, warp>, memref<64xf32>
   return
 }
+
+// -----
+
+func.func @turn_of_wide_elements(%t: !tile_gpu.smem<64x128xf32>) {
+  // expected-error @below {{expected a 16-bit tile of one box as it is stored}}
+  tile_gpu.smem.turn %t, #attn.rotary<64, halves> {
+  ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+    tile_gpu.yield %y, %x : f32, f32
+  } : !tile_gpu.smem<64x128xf32>
+  return
+}
+
+// -----
+
+func.func @turn_of_odd_halves(%t: !tile_gpu.smem<64x128xbf16>) {
+  // expected-error @below {{expected pairs of the 128 columns, of halves an even number, but got #attn.rotary<6, halves>}}
+  tile_gpu.smem.turn %t, #attn.rotary<6, halves> {
+  ^bb0(%r: i32, %c: i32, %x: bf16, %y: bf16):
+    tile_gpu.yield %y, %x : bf16, bf16
+  } : !tile_gpu.smem<64x128xbf16>
+  return
+}
+
+// -----
+
+func.func @turn_of_more_columns(%t: !tile_gpu.smem<64x128xbf16>) {
+  // expected-error @below {{expected pairs of the 128 columns, of halves an even number, but got #attn.rotary<132, interleaved>}}
+  tile_gpu.smem.turn %t, #attn.rotary<132, interleaved> {
+  ^bb0(%r: i32, %c: i32, %x: bf16, %y: bf16):
+    tile_gpu.yield %y, %x : bf16, bf16
+  } : !tile_gpu.smem<64x128xbf16>
+  return
+}
+
+// -----
+
+func.func @turn_without_positions(%t: !tile_gpu.smem<64x128xbf16>) {
+  // expected-error @below {{expected a body of a row, a pair and two 'bf16'}}
+  tile_gpu.smem.turn %t, #attn.rotary<64, halves> {
+  ^bb0(%x: bf16, %y: bf16):
+    tile_gpu.yield %y, %x : bf16, bf16
+  } : !tile_gpu.smem<64x128xbf16>
+  return
+}
+
+// -----
+
+func.func @turn_yields(%t: !tile_gpu.smem<64x128xbf16>) {
+  // expected-error @below {{expected a body that yields two 'bf16'}}
+  tile_gpu.smem.turn %t, #attn.rotary<64, halves> {
+  ^bb0(%r: i32, %c: i32, %x: bf16, %y: bf16):
+    tile_gpu.yield %y : bf16
+  } : !tile_gpu.smem<64x128xbf16>
+  return
+}

@@ -264,6 +264,19 @@ func.func @elements_in_place(%q: !tile_gpu.smem<64x128xbf16 swizzle 128>, %negat
   return
 }
 
+// CHECK-LABEL: func.func @pairs_in_place
+func.func @pairs_in_place(%k: !tile_gpu.smem<64x128xbf16 swizzle 128>) {
+  // CHECK: tile_gpu.smem.turn %{{.*}}, <64, interleaved> {
+  // CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %[[X:.*]]: bf16, %[[Y:.*]]: bf16):
+  // CHECK-NEXT: tile_gpu.yield %[[Y]], %[[X]] : bf16, bf16
+  // CHECK-NEXT: } : <64x128xbf16 swizzle 128>
+  tile_gpu.smem.turn %k, #attn.rotary<64, interleaved> {
+  ^bb0(%r: i32, %c: i32, %x: bf16, %y: bf16):
+    tile_gpu.yield %y, %x : bf16, bf16
+  } : !tile_gpu.smem<64x128xbf16 swizzle 128>
+  return
+}
+
 // f32 rounded to tf32: by the warps that copy it, in fragments, by products.
 // CHECK-LABEL: func.func @rounded
 func.func @rounded(%m: memref<?x?xf32>, %p: !tile_gpu.frag<16x64xf32, acc, warp>,

@@ -99,6 +99,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   LoopShape loop = LoopShape::peeled;
   Turns turns = Turns::none;
   Fetch fetch = Fetch::automatic;
+  Rotate rotate = Rotate::ahead;
   std::optional<WorkOrder> order;
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<StringRef> seen;
@@ -144,11 +145,13 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
     if (key == "order")
       return parseWord(parser, key, order.emplace(), symbolizeWorkOrder,
                        "in_order, longest_first");
+    if (key == "rotate")
+      return parseWord(parser, key, rotate, symbolizeRotate, "ahead, inside");
     return parser.emitError(keyLoc,
                             "expected one of block_q, rows, block_k, splits, "
                             "loop, stages, overlap, turns, pack_heads, "
                             "cluster, order, section, section_keys, fetch, "
-                            "occupancy, block_v, share, but got '")
+                            "occupancy, block_v, share, rotate, but got '")
            << key << "'";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
@@ -157,7 +160,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   return parser.getChecked<ScheduleAttr>(
       loc, parser.getContext(), blockQ, rows, blockK, splits, loop, stages,
       overlap, turns, packHeads, cluster, fetch, occupancy, order, section,
-      sectionKeys, blockV, share);
+      sectionKeys, blockV, share, rotate);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -192,6 +195,8 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", block_v = " << getBlockV();
   if (getShare())
     printer << ", share = " << getShare();
+  if (getRotate() != Rotate::ahead)
+    printer << ", rotate = " << stringifyRotate(getRotate());
   printer << ">";
 }
 
@@ -206,13 +211,13 @@ struct Decisions {
         section(from.getSection()), sectionKeys(from.getSectionKeys()),
         blockV(from.getBlockV()), share(from.getShare()), loop(from.getLoop()),
         overlap(from.getOverlap()), packHeads(from.getPackHeads()),
-        turns(from.getTurns()), fetch(from.getFetch()), order(from.getOrder()) {
-  }
+        turns(from.getTurns()), fetch(from.getFetch()),
+        rotate(from.getRotate()), order(from.getOrder()) {}
   ScheduleAttr get() const {
     return ScheduleAttr::get(context, blockQ, rows, blockK, splits, loop,
                              stages, overlap, turns, packHeads, cluster, fetch,
                              occupancy, order, section, sectionKeys, blockV,
-                             share);
+                             share, rotate);
   }
   template <typename T> ScheduleAttr with(T Decisions::*member, T value) {
     this->*member = value;
@@ -227,6 +232,7 @@ struct Decisions {
   bool packHeads;
   Turns turns;
   Fetch fetch;
+  Rotate rotate;
   std::optional<WorkOrder> order;
 };
 } // namespace
@@ -263,6 +269,10 @@ ScheduleAttr ScheduleAttr::withShare(int64_t levels) const {
   return Decisions(*this).with(&Decisions::share, levels);
 }
 
+ScheduleAttr ScheduleAttr::withRotate(Rotate rotate) const {
+  return Decisions(*this).with(&Decisions::rotate, rotate);
+}
+
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop,
@@ -270,7 +280,7 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    bool packHeads, int64_t cluster, Fetch fetch,
                                    int64_t occupancy, std::optional<WorkOrder>,
                                    int64_t section, int64_t sectionKeys,
-                                   int64_t blockV, int64_t share) {
+                                   int64_t blockV, int64_t share, Rotate) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     // Far above what any target holds, and products of two stay exact.
     constexpr int64_t most = 1 << 20;

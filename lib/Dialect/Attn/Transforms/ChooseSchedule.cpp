@@ -578,7 +578,8 @@ struct ChooseSchedulePass
         measured.stages, overlap, turns, pack.packs, cluster,
         isOneStep ? Fetch::producer : Fetch::automatic, /*occupancy=*/1,
         /*order=*/std::nullopt,
-        /*section=*/0, /*section_keys=*/0, problem.blockV, /*share=*/0);
+        /*section=*/0, /*section_keys=*/0, problem.blockV, /*share=*/0,
+        Rotate::ahead);
     if (auto rung = op->getAttrOfType<RungAttr>(getRungAttrName()))
       choice.schedule =
           scheduleOfRung(rung.getValue(), op, choice.schedule, target);

@@ -39,6 +39,7 @@ std::string mlir::attn::describeMask(ReductionOpInterface op, bool isListed,
 
 /// Where queries and keys turn; empty where they do not.
 static std::string describeRotary(ReductionOpInterface op,
+                                  ScheduleAttr schedule,
                                   const ::attn::TargetInfo &target) {
   RotaryAttr rotary = op.getRotaryAttribute();
   if (!rotary)
@@ -48,6 +49,9 @@ static std::string describeRotary(ReductionOpInterface op,
   if (target.isCpu())
     return text + "as a work tile loads them, keys once for each of its tiles "
                   "of queries\n";
+  if (schedule.getRotate() == Rotate::inside)
+    return text + "in the kernel: keys in shared memory, each tile between its "
+                  "copy and its product; queries in a kernel before\n";
   return text + "once, in a kernel each for queries and keys before this one, "
                 "whose copies bring keys to its products as they are in "
                 "memory; each call reads and writes all keys once more, which "
@@ -223,7 +227,7 @@ std::string mlir::attn::describeSchedule(ReductionOpInterface op,
   bool isListed =
       choice.problem.listed && schedule.getLoop() == LoopShape::peeled;
   text += describeOrder(op, schedule, choice.isOrderGiven, isListed);
-  text += describeRotary(op, target);
+  text += describeRotary(op, schedule, target);
   text += describeInvariance(op, schedule);
   text += describeTurns(choice, target);
   text += describeValues(op, monoid, choice, target);

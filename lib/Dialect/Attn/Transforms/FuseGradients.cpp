@@ -61,7 +61,7 @@ struct FuseGradientsPass
         /*splits=*/1, own.getLoop(), /*stages=*/2, ProductOverlap::next_step,
         Turns::none, /*pack_heads=*/false, /*cluster=*/1, own.getFetch(),
         /*occupancy=*/1, own.getOrder(), own.getSection(), own.getSectionKeys(),
-        /*block_v=*/0, /*share=*/0);
+        /*block_v=*/0, /*share=*/0, Rotate::ahead);
   }
 
   /// The same, for a kernel of warpgroups, which add in any order.

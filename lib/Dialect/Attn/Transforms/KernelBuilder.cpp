@@ -255,13 +255,15 @@ Value mlir::attn::loadElement(OpBuilder &b, Location loc, Value memref,
 /// `safeKey`) is an index as it is: what runs the entry has compared the
 /// capture's size. Any other index, and where these are null (sequences of
 /// packed rows have sizes of their own) all, are clamped, so that no
-/// region can read outside of its captures. `headOfRow`, unless null, is the
-/// head where rows of a tile differ in it.
+/// region can read outside of its captures, on GPUs (`isNarrow`) in the 32 bits
+/// that they compare at once. `headOfRow`, unless null, is the head where rows
+/// of a tile differ in it.
 static Value buildCaptureLoad(OpBuilder &b, Operation *uniformPoint,
                               tensor::ExtractOp extract, Region &region,
                               unsigned firstPosition, bool hasKey, Value batch,
                               Value head, Value headOfRow, Value safeRow,
-                              Value safeKey, RegionCloner &cloner) {
+                              Value safeKey, bool isNarrow,
+                              RegionCloner &cloner) {
   Location loc = extract.getLoc();
   Value memref = cloner.get(extract.getTensor());
   SmallVector<Value> indices;
@@ -299,8 +301,20 @@ static Value buildCaptureLoad(OpBuilder &b, Operation *uniformPoint,
       Value one = arith::ConstantIndexOp::create(outer, loc, 1);
       Value extent = memref::DimOp::create(outer, loc, memref, d);
       Value last = arith::SubIOp::create(outer, loc, extent, one);
+      auto cast = original.getDefiningOp<arith::IndexCastOp>();
+      bool narrows = isNarrow && cast && cast.getIn().getType().isInteger(32);
+      if (narrows) {
+        Type i32 = outer.getI32Type();
+        Value most = arith::ConstantIndexOp::create(
+            outer, loc, std::numeric_limits<int32_t>::max());
+        last = arith::MinSIOp::create(outer, loc, last, most);
+        last = arith::IndexCastOp::create(outer, loc, i32, last);
+        zero = arith::ConstantIntOp::create(outer, loc, 0, 32);
+        value = cloner.get(cast.getIn());
+      }
       value = arith::MinSIOp::create(b, loc, value, last);
-      indices.push_back(arith::MaxSIOp::create(b, loc, value, zero));
+      value = arith::MaxSIOp::create(b, loc, value, zero);
+      indices.push_back(narrows ? toIndex(value) : value);
     }
   }
   return loadElement(b, loc, memref, indices, extract.getType());
@@ -352,9 +366,9 @@ Value KernelBuilder::uniform(Region &region, Value value,
         !inner->hasTrait<OpTrait::ConstantLike>())
       return uniform(region, inner->getResult(0), firstPosition, captures);
     if (auto extract = dyn_cast<tensor::ExtractOp>(inner))
-      return buildCaptureLoad(outer, uniformPoint, extract, region,
-                              firstPosition, /*hasKey=*/false, batch, head,
-                              Value(), Value(), Value(), cloner);
+      return buildCaptureLoad(
+          outer, uniformPoint, extract, region, firstPosition, /*hasKey=*/false,
+          batch, head, Value(), Value(), Value(), /*isNarrow=*/false, cloner);
     return {};
   };
   RegionCloner cloner(outer, hook);
@@ -404,7 +418,8 @@ Value PointCloner::build(Operation *op, RegionCloner &inner) {
       buildCaptureLoad(kernel.b, kernel.uniformPoint, extract, region,
                        firstPosition, hasKey, kernel.batch, kernel.head,
                        point.head, kernel.hasOwnSizes ? Value() : point.safeRow,
-                       kernel.hasOwnSizes ? Value() : point.safeKey, inner);
+                       kernel.hasOwnSizes ? Value() : point.safeKey,
+                       !kernel.target.isCpu() && !point.safeRow, inner);
   // Of gradients, whose pairs have several dots: the statistics of queries.
   bool isStaged = hasKey && firstPosition > 1 && !kernel.hasOwnSizes &&
                   kernel.target.hasRoles() && element.getType().isF32() &&

@@ -67,6 +67,11 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
       return op->emitOpError("expected rows that are turned once, as they are "
                              "for a GPU, but got ")
              << why << "; run on a CPU";
+  if (turnsInside(op, target))
+    if (std::string why = whyNotTurnedInside(op, target); !why.empty())
+      return op->emitOpError("expected keys that can turn in shared memory, as "
+                             "rotate = inside of the schedule says, but got ")
+             << why << "; rotate = ahead turns them in a kernel before";
   if (op.getRowBaseOperand() || op.getKeyBaseOperand())
     return op->emitOpError("expected positions that count from 0; "
                            "attn-fold-bases adds what they count from");
@@ -155,7 +160,8 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   turnedQueries = turnedKeys = Value();
   if (op.getRotaryAttribute() && !target.isCpu()) {
     turnedQueries = turnRows(op, /*ofQueries=*/true);
-    turnedKeys = turnRows(op, /*ofQueries=*/false);
+    if (!turnsInside(op, target))
+      turnedKeys = turnRows(op, /*ofQueries=*/false);
   }
   Value query = mapping.lookup(op.getQueryOperands().front());
   Source rowSource = op.getQuerySource();

@@ -11,6 +11,9 @@
 // pairs are in all columns of two tiles that begin a channel apart; every
 // second column is set to 0, so that their products cost twice as much.
 //
+// On a GPU queries have turned before, and keys have, or turn where they were
+// copied to.
+//
 //===----------------------------------------------------------------------===//
 
 #include "TileRotary.h"
@@ -126,6 +129,35 @@ SmallVector<Value> mlir::attn::turnKeys(ReductionContext &ctx,
         return point;
       },
       /*isQuery=*/false);
+}
+
+Value mlir::attn::turnInPlace(ReductionContext &ctx, const KeyTile &tile,
+                              Value keys) {
+  Value base = ctx.toI32(tile.first);
+  auto turn = tile::TurnOp::create(ctx.b, keys.getType(), keys,
+                                   ctx.reduction.getRotaryAttribute());
+  OpBuilder::InsertionGuard guard(ctx.b);
+  Region &region = ctx.reduction.getRotateKeysBody();
+  Type element = cast<tile::TileType>(keys.getType()).getElementType();
+  Type i32 = ctx.b.getI32Type();
+  Block *body =
+      ctx.b.createBlock(&turn.getBody(), {}, {i32, i32, element, element},
+                        SmallVector<Location>(4, turn.getLoc()));
+  Point point;
+  point.row = ctx.add(base, body->getArgument(0));
+  point.key = body->getArgument(1);
+  PointCloner cloner(ctx, region, /*firstPosition=*/2, /*hasKey=*/true,
+                     ctx.reduction.getCaptureOperands(), point);
+  for (unsigned i : {0, 1})
+    cloner.map(region.getArgument(i),
+               arith::ExtFOp::create(ctx.b, ctx.b.getF32Type(),
+                                     body->getArgument(2 + i)));
+  SmallVector<Value> both;
+  for (Value yielded : getYielded(region))
+    both.push_back(
+        arith::TruncFOp::create(ctx.b, element, cloner.get(yielded)));
+  tile::YieldOp::create(ctx.b, both);
+  return turn.getResult();
 }
 
 Value mlir::attn::dotParts(ReductionContext &ctx, RowBlock &block) {

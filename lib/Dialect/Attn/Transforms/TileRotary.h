@@ -23,6 +23,8 @@ using LoadPart = function_ref<Value(Value tensor, int64_t width, ValueRange)>;
 SmallVector<Value> turnQueries(ReductionContext &ctx);
 SmallVector<Value> turnKeys(ReductionContext &ctx, const KeyTile &tile,
                             LoadPart load);
+/// A tile of keys, turned where a GPU has copied it.
+Value turnInPlace(ReductionContext &ctx, const KeyTile &tile, Value keys);
 /// The dots of the one pair, of the parts that turn.
 Value dotParts(ReductionContext &ctx, RowBlock &block);
 

@@ -17,6 +17,7 @@
 #include "TileLists.h"
 #include "TileRotary.h"
 #include "TileSteps.h"
+#include "TurnRows.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -117,6 +118,8 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
                           isValue ? tile.live : Value(),
                           ctx.fromFirst(ctx.keyHead, tile.first),
                           /*isKey=*/true));
+      if (turnsInside(ctx.reduction, ctx.target))
+        keys.back() = turnInPlace(ctx, tile, keys.back());
     }
   for (Value tensor : ctx.reduction.getValueOperands()) {
     // Columns of the keys are in the tile that has these already.

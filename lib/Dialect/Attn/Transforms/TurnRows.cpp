@@ -29,6 +29,32 @@ std::string mlir::attn::whyNotTurned(ReductionOpInterface op) {
   return "";
 }
 
+bool mlir::attn::turnsInside(ReductionOpInterface op,
+                             const ::attn::TargetInfo &target) {
+  return !target.isCpu() && op.getRotaryAttribute() &&
+         !op.getRotateKeysBody().empty() &&
+         op.getScheduleAttribute().getRotate() == Rotate::inside;
+}
+
+std::string mlir::attn::whyNotTurnedInside(ReductionOpInterface op,
+                                           const ::attn::TargetInfo &target) {
+  RotaryAttr rotary = op.getRotaryAttribute();
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  Value keys = op.getKeyOperands().front();
+  if (getElementTypeOrSelf(keys).getIntOrFloatBitWidth() != 16)
+    return "keys that are not of 16 bits";
+  for (Value value : op.getValueOperands())
+    if (value == keys || keysWithColumns(op, value) != value)
+      return "values that are columns of the keys";
+  if (rotary.getPairs() == RotaryPairs::halves && rotary.getChannels() % 4)
+    return "halves of an odd number of channels";
+  const ::attn::MmaShape unit = ::attn::MmaShape::warpgroup();
+  if (target.hasRoles() && schedule.getRows() == unit.m &&
+      schedule.getBlockQ() != unit.m)
+    return "several warpgroups, which may leave out steps";
+  return "";
+}
+
 int64_t TurnKernel::sliceWidth(RotaryAttr rotary) {
   int64_t half = rotary.getChannels() / 2;
   bool fits = rotary.getPairs() == RotaryPairs::halves &&

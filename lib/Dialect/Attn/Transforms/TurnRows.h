@@ -22,6 +22,14 @@ namespace mlir::attn {
 /// What keeps rows from being turned before the reduction, or nothing.
 std::string whyNotTurned(ReductionOpInterface op);
 
+/// Whether a kernel for a GPU turns its keys itself.
+bool turnsInside(ReductionOpInterface op, const ::attn::TargetInfo &target);
+
+/// What keeps keys from turning where copies put them, as the schedule says, or
+/// nothing.
+std::string whyNotTurnedInside(ReductionOpInterface op,
+                               const ::attn::TargetInfo &target);
+
 /// Builds the kernel that turns the queries or the keys of a reduction.
 class TurnKernel : public KernelBuilder {
 public:

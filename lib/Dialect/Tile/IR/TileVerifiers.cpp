@@ -333,6 +333,18 @@ LogicalResult MapOp::verify() {
   return verifyBody(*this, getBody(), arguments, yields);
 }
 
+LogicalResult TurnOp::verify() {
+  TileType type = tileOf(getInput());
+  int64_t channels = getRotary().getChannels();
+  if (channels < 2 || channels % 2 || channels > type.getCols())
+    return emitOpError("expected an even number of the ")
+           << type.getCols() << " columns to be pairs, but got " << channels;
+  Type i32 = IntegerType::get(getContext(), 32),
+       element = type.getElementType();
+  return verifyBody(*this, getBody(), {i32, i32, element, element},
+                    {element, element});
+}
+
 /// Inputs and body of reductions and scans: (C1) inputs of one size, (C2) an
 /// identity for each, (C3) a body on pairs.
 template <typename OpT> static LogicalResult verifyMonoidal(OpT op) {

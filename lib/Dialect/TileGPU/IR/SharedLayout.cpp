@@ -192,7 +192,7 @@ void SharedLayout::readHardwareBarriers() {
       auto wait = dyn_cast<RingWaitOp>(op);
       const RingLayout *waited = wait ? ring(wait.getRing()) : nullptr;
       auto any = dyn_cast<AnyOp>(op);
-      needsOwn |= isGroup ? isa<SmemClearRowsOp, SmemMapOp>(op) ||
+      needsOwn |= isGroup ? isa<SmemClearRowsOp, SmemMapOp, SmemTurnOp>(op) ||
                                 (any && !any.getByRows())
                           : isa<MergeStatesOp>(op) ||
                                 (waited && waited->fill == Fill::CpGroup);

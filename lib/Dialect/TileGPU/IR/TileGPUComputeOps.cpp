@@ -114,6 +114,32 @@ LogicalResult SmemMapOp::verify() {
   return success();
 }
 
+LogicalResult SmemTurnOp::verify() {
+  SmemType tile = getTile().getType();
+  Type element = tile.getElementType();
+  if (tile.getTransposed() || tile.getBoxes() != 1 || !is16Bit(element))
+    return emitOpError("expected a 16-bit tile of one box as it is stored, but "
+                       "got ")
+           << tile;
+  int64_t channels = getRotary().getChannels();
+  bool isHalves = getRotary().getPairs() == mlir::attn::RotaryPairs::halves;
+  if (channels < 2 || channels > tile.getCols() ||
+      channels % (isHalves ? 4 : 2))
+    return emitOpError("expected pairs of the ")
+           << tile.getCols() << " columns, of halves an even number, but got "
+           << getRotary();
+  Type i32 = IntegerType::get(getContext(), 32);
+  Block &body = getBody().front();
+  if (body.getArgumentTypes() !=
+      TypeRange(ArrayRef<Type>{i32, i32, element, element}))
+    return emitOpError("expected a body of a row, a pair and two ") << element;
+  auto yield = dyn_cast<YieldOp>(body.back());
+  if (!yield ||
+      yield->getOperandTypes() != TypeRange(ArrayRef<Type>{element, element}))
+    return emitOpError("expected a body that yields two ") << element;
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//

@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PipelineCopies.h"
+#include "InPlace.h"
 #include "WorkTiles.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
@@ -184,7 +185,7 @@ LogicalResult Pipeliner::analyseStep(tile::LoadOp load, bool early, bool tf32) {
         dot && use.getOperandNumber() == 0 &&
         dot.getType().getRows() == plan.rows)
       columns = plan.warpRows;
-  for (Operation *user : load->getUsers()) {
+  for (Operation *user : takenOf(load).getUsers()) {
     auto rows = user->getParentOfType<tile::RowsOp>();
     if (!rows || rows->getBlock() != load->getBlock() || (step && step != rows))
       return load.emitOpError("expected to be used by one tile.rows of its own "
@@ -237,7 +238,7 @@ void Pipeliner::assignRings() {
 LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
   bool key = false, value = false, query = !load->use_empty(), tf32 = true;
   bool shared = false;
-  for (OpOperand &use : load->getUses()) {
+  for (OpOperand &use : takenOf(load).getUses()) {
     auto rows = dyn_cast<tile::RowsOp>(use.getOwner());
     bool input = rows && llvm::is_contained(rows.getInputs(), load.getResult());
     if (!input) {

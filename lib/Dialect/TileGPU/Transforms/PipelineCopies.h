@@ -119,6 +119,7 @@ private:
   void waitFor(unsigned ring);
   void startStep();
   void continueStep(Location loc);
+  void turnInPlace(tile::TurnOp turn);
   /// Starts the copies of the next step into a ring.
   void prefetch(unsigned ring);
   /// Waits for all warps, which then have done their reads.
@@ -157,6 +158,8 @@ private:
   Ahead *ahead = nullptr;
   /// The loads of the step at hand that have been met.
   SmallVector<tile::LoadOp> met;
+  /// What turns tiles of the step that are not there yet.
+  SmallVector<tile::TurnOp> waiting;
   /// Queries that are on their way.
   SmallVector<QueryRing *> started;
 };

@@ -409,14 +409,24 @@ void PipelineProgram::continueStep(Location loc) {
   prefetch(0);
 }
 
+/// Each warp turns some rows of the tile, and waits for the others.
+void PipelineProgram::turnInPlace(tile::TurnOp turn) {
+  b.clone(*turn, mapping);
+  syncWarps(turn.getLoc());
+}
+
 void PipelineProgram::cloneLoad(tile::LoadOp load) {
   for (QueryRing &query : plan.queries)
     if (query.load == load)
       return startQuery(query);
   if (plan.isStep(load)) {
     met.push_back(load);
-    if (met.size() == plan.steps.size())
+    if (met.size() == plan.steps.size()) {
       startStep();
+      for (tile::TurnOp turn : waiting)
+        turnInPlace(turn);
+      waiting.clear();
+    }
     return;
   }
   auto clone = cast<tile::LoadOp>(b.clone(*load, mapping));
@@ -516,10 +526,13 @@ LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
       llvm::any_of(plan.steps, [](const StepTile &tile) { return tile.early; });
   Operation *last = nullptr;
   for (Operation &op : body)
-    for (Value operand : op.getOperands())
-      if (Operation *load = operand.getDefiningOp();
-          load && plan.isStep(load) && (plan.place(load).early || !someEarly))
+    for (Value operand : op.getOperands()) {
+      Operation *load = operand.getDefiningOp();
+      if (auto turn = dyn_cast_if_present<tile::TurnOp>(load))
+        load = turn.getInput().getDefiningOp();
+      if (load && plan.isStep(load) && (plan.place(load).early || !someEarly))
         last = &op;
+    }
   if (step && !last)
     continueStep(loc);
   for (Operation &op : body.without_terminator()) {
@@ -543,6 +556,14 @@ LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
 }
 
 LogicalResult PipelineProgram::cloneTileOp(Operation *op) {
+  if (auto turn = dyn_cast<tile::TurnOp>(op)) {
+    // Tiles are there once all of the step are asked for.
+    if (met.size() == plan.steps.size())
+      turnInPlace(turn);
+    else
+      waiting.push_back(turn);
+    return success();
+  }
   if (auto reduce = dyn_cast<tile::ReduceOp>(op))
     if (reduce.getRows())
       return reduceRows(reduce);

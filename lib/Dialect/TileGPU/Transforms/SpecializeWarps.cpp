@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpecializeWarps.h"
+#include "InPlace.h"
 #include "WorkTiles.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
@@ -52,6 +53,7 @@ private:
   void analyseColumns();
   bool analyseShares();
   bool canShare(Operation *op);
+  bool turnsKeys();
   void rewriteLaunch(tile::LaunchOp launch);
   ::attn::onchip::SharedDemand sharedDemand();
   void chooseStages();
@@ -181,7 +183,7 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
   }
   bool query = false, keyOrValue = false, value = false;
   tile::MapOp inPlace = mapInPlace(load);
-  for (OpOperand &use : load->getUses()) {
+  for (OpOperand &use : takenOf(load).getUses()) {
     if (inPlace) {
       query = true;
     } else if (auto rows = dyn_cast<tile::RowsOp>(use.getOwner())) {
@@ -189,7 +191,7 @@ bool Specializer::analyseLoad(tile::LoadOp load) {
         return false;
       query = true;
     } else if (auto dot = dyn_cast<tile::DotOp>(use.getOwner())) {
-      if (dot.getRhs() != load.getResult())
+      if (dot.getRhs() != use.get())
         return false;
       if (!isa<tile::RowsOp>(dot->getParentOp())) {
         query = ring.isWhole = true;
@@ -327,6 +329,12 @@ bool Specializer::canShare(Operation *op) {
              tile::YieldOp, scf::ForOp, scf::IfOp, scf::YieldOp>(op);
 }
 
+/// Whether keys of the steps turn where they are.
+bool Specializer::turnsKeys() {
+  return kernel.walk([](tile::TurnOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 /// Warpgroups that share the channels of a work tile, as the schedule says: a
 /// product has no more than nMax of them.
 static int64_t countSharers(tile::KernelOp kernel,
@@ -434,6 +442,13 @@ bool Specializer::analyse() {
   if (!canExchange)
     return false;
   plan.halves &= plan.sharers == 1 && !plan.exchange.tile;
+  // Several members would have to turn a part of the keys each, and wait for
+  // the others, but may leave out different steps.
+  if (turnsKeys()) {
+    if (plan.members() > 1)
+      return false;
+    plan.halves = false;
+  }
   analyseColumns();
   bool loads = true;
   kernel.walk([&](tile::LoadOp load) {

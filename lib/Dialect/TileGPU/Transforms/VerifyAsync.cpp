@@ -223,6 +223,8 @@ LogicalResult Verifier::walkOp(Operation &op, State &state, Operation *loop) {
     return write(store, store.getTile(), state);
   if (auto clear = dyn_cast<SmemClearRowsOp>(op))
     return write(clear, clear.getTile(), state);
+  if (auto turn = dyn_cast<SmemTurnOp>(op))
+    return write(turn, turn.getTile(), state);
   if (auto map = dyn_cast<SmemMapOp>(op))
     return write(map, map.getTile(), state);
   if (isa<BulkStoreOp, BulkReduceOp>(op)) {

@@ -212,6 +212,13 @@ def Attn_Fetch : I32Enum<"Fetch",
   let cppNamespace = "::mlir::attn";
 }
 
+def Attn_Rotate : I32Enum<"Rotate", "where keys turn on a GPU", [
+  I32EnumCase<"ahead", 0, "ahead">,  // in a kernel before
+  I32EnumCase<"inside", 1, "inside"> // between their copy and their product
+]> {
+  let cppNamespace = "::mlir::attn";
+}
+
 def Attn_WorkOrder : I32EnumAttr<"WorkOrder",
     "the order in which work tiles of a head are taken", [
   I32EnumAttrCase<"in_order", 0>,      // from the first rows to the last
@@ -288,6 +295,10 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       that block tables have in common are read once for the rows of all
       sequences that have them (attn-share-prefixes): at level 0 those from the
       first page on, at each further level those behind the last level's.
+    - `rotate`: where keys turn on a GPU, if they do (`rotary`): `ahead`, in a
+      kernel before, which reads all of them and writes them to workspace;
+      `inside`, in shared memory, each tile between its copy and its product,
+      which suits few rows of queries. CPUs turn them as they load them.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
     splits = 1, loop = peeled, stages = 3, overlap = own_step, turns = products>`
@@ -307,7 +318,8 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     DefaultValuedParameter<"int64_t", "0">:$section,
     DefaultValuedParameter<"int64_t", "0">:$sectionKeys,
     DefaultValuedParameter<"int64_t", "0">:$blockV,
-    DefaultValuedParameter<"int64_t", "0">:$share
+    DefaultValuedParameter<"int64_t", "0">:$share,
+    DefaultValuedParameter<"Rotate", "Rotate::ahead">:$rotate
   );
   // The hook keys (block_q, ...) differ from the C++ names, so by hand.
   let hasCustomAssemblyFormat = 1;
@@ -326,6 +338,7 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     ScheduleAttr withSection(int64_t heads, int64_t keys) const;
     ScheduleAttr withBlockV(int64_t channels) const;
     ScheduleAttr withShare(int64_t levels) const;
+    ScheduleAttr withRotate(Rotate rotate) const;
   }];
 }
 

@@ -288,6 +288,42 @@ def Tile_MapOp : Tile_Op<"map", [RecursiveMemoryEffects]> {
   let hasVerifier = 1;
 }
 
+def Tile_TurnOp : Tile_Op<"turn",
+    [RecursiveMemoryEffects, AllTypesMatch<["input", "result"]>]> {
+  let summary = "Function of pairs of a row's elements, with positions";
+  let description = [{
+    Applies the body to both elements of each pair of columns that `rotary` names
+    (`#attn.rotary`), and leaves the columns behind the pairs. Block arguments:
+    row and pair within the tile (i32), then the two elements. The body yields
+    what stands in their place. It may read as that of `tile.map`.
+
+    On a GPU the result is where the input is, in shared memory: a load that
+    nothing else reads.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%k: !tile.tile<64x128xbf16>) {
+    %t = tile.turn %k, #attn.rotary<64, halves> {
+    ^bb0(%r: i32, %c: i32, %x: bf16, %y: bf16):
+      %n = arith.negf %y : bf16
+      tile.yield %n, %x : bf16, bf16
+    } : !tile.tile<64x128xbf16>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Tile_TileType, "Rows.">:$input,
+    Arg<Attn_RotaryAttr, "Which columns are pairs.">:$rotary);
+  let results = (outs Res<Tile_TileType, "The rows, turned.">:$result);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $input `,` $rotary attr-dict-with-keyword $body `:` type($input)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_ReduceOp : Tile_Op<"reduce", [AttrSizedOperandSegments, Pure]> {
   let summary = "Reduces the columns of each row (or the rows of each column)";
   let description = [{
@@ -751,7 +787,7 @@ def Tile_StreamOp : Tile_Op<"stream", [
 
 def Tile_YieldOp : Tile_Op<"yield", [
     Pure, Terminator, ReturnLike,
-    ParentOneOf<["MapOp", "ReduceOp", "ScanOp", "FoldOp", "RowsOp",
+    ParentOneOf<["MapOp", "TurnOp", "ReduceOp", "ScanOp", "FoldOp", "RowsOp",
                  "StreamOp"]>]> {
   let summary = "Ends a body with its values";
   let arguments = (ins

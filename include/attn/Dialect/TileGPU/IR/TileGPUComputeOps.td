@@ -208,6 +208,41 @@ def TileGPU_SmemMapOp
   let hasVerifier = 1;
 }
 
+def TileGPU_SmemTurnOp
+    : TileGPU_Op<"smem.turn", [RecursiveMemoryEffects, SingleBlock]> {
+  let summary = "Function of pairs of a row's elements, in place";
+  let description = [{
+    Replaces both elements of each pair of columns that `rotary` names by what the
+    body yields for them. Block arguments: row and pair (i32), then the two
+    elements. Neighbouring threads take neighbouring pairs of a row. The warp or
+    warpgroup that runs it sees the new elements in all later reads, products
+    included. The body may read scalars and memory from above.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%k: !tile_gpu.smem<64x128xbf16 swizzle 128>) {
+    tile_gpu.smem.turn %k, #attn.rotary<64, halves> {
+    ^bb0(%r: i32, %c: i32, %x: bf16, %y: bf16):
+      %n = arith.negf %y : bf16
+      tile_gpu.yield %n, %x : bf16, bf16
+    } : !tile_gpu.smem<64x128xbf16 swizzle 128>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<TileGPU_SmemType, "The tile, of one box, as it is stored, and of "
+        "16-bit elements.", [MemRead, MemWrite]>:$tile,
+    Arg<Attn_RotaryAttr, "Which columns are pairs; of halves an even number, "
+        "so that words have two of them.">:$rotary);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    $tile `,` $rotary attr-dict-with-keyword $body `:` type($tile)
+  }];
+  let hasVerifier = 1;
+}
+
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//

@@ -360,7 +360,7 @@ def TileGPU_DrawNextOp : TileGPU_Op<"draw_next", []> {
 }
 
 def TileGPU_YieldOp : TileGPU_Op<"yield", [
-    Pure, Terminator, ReturnLike, ParentOneOf<["SmemMapOp", 
+    Pure, Terminator, ReturnLike, ParentOneOf<["SmemMapOp", "SmemTurnOp",
       "RoleOp", "SchedulerOp", "ForeachOp", "MapOp", "ReduceOp",
       "ScanOp", "MergeStatesOp"]>]> {
   let summary = "Ends a body with its values";
