@@ -44,11 +44,13 @@ def to_gpu(x):
 
 
 def to_host(x):
-    """The array of a tensor."""
-    import torch
-
+    """The array of a tensor; an array stays what it is, without torch too."""
     if isinstance(x, dict):
         return {name: to_host(y) for name, y in x.items()}
+    if isinstance(x, np.ndarray):
+        return x
+    import torch
+
     if not isinstance(x, torch.Tensor):
         return x
     x = x.detach().cpu().contiguous()
