@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GlobalAccess.h"
-#include "KernelLowering.h"
+#include "Lowerings.h"
 #include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -142,16 +142,17 @@ forFragmentOrder(Emitter &e, const RoleContext &role, Value lane, FragType type,
   }
 }
 
-LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
-                                               Value destination,
-                                               ValueRange indices, Value rows,
-                                               bool transposed,
-                                               int64_t permuted, bool reduce) {
+static LogicalResult lowerGlobalWrite(KernelContext &k, Operation *op,
+                                      Value value, Value destination,
+                                      ValueRange indices, Value rows,
+                                      bool transposed, int64_t permuted,
+                                      bool reduce) {
+  Emitter &e = k.e;
   auto memref = cast<MemRefType>(destination.getType());
   Type memory = memref.getElementType();
-  Values parts = of(destination), registers = of(value);
-  Values at = flat(indices);
-  Value bound = rows ? scalar(rows) : Value();
+  Values parts = k.of(destination), registers = k.of(value);
+  Values at = k.flat(indices);
+  Value bound = rows ? k.scalar(rows) : Value();
   auto vec = dyn_cast<VecType>(value.getType());
   auto frag = dyn_cast<FragType>(value.getType());
   if (frag && frag.getLayout() == Layout::B)
@@ -165,10 +166,10 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
                                llvm::formatv("{0}", memory).str() + "'");
 
   if (op->hasAttr(tile::fragmentOrderName)) {
-    if (!reduce || !frag || rows || !target.hasRoles())
+    if (!reduce || !frag || rows || !k.target.hasRoles())
       return unsupported(op, "sums of a fragment without bounds in fragment "
                              "order");
-    forFragmentOrder(e, role, lane, frag, parts, memref, at,
+    forFragmentOrder(e, k.role, k.lane, frag, parts, memref, at,
                      [&](int64_t i, Value address, int64_t offset) {
                        e.assembly("red.relaxed.gpu.global.add.v4.f32 [$0+" +
                                       Twine(offset) + "], {$1, $2, $3, $4};",
@@ -225,15 +226,16 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
   int64_t memoryBits = access.elementBytes * 8;
 
   if (permuted)
-    return storePermuted(op, value, memref, permuted, access);
+    return storePermuted(k, op, value, memref, permuted, access);
   if (vec) {
     bool byRow = vec.getAxis() == Axis::Row;
     // One thread of those that hold an element.
-    Value owner = byRow ? e.eq(e.and_(lane, 3), 0) : e.eq(e.lshr(lane, 2), 0);
+    Value owner =
+        byRow ? e.eq(e.and_(k.lane, 3), 0) : e.eq(e.lshr(k.lane, 2), 0);
     if (!byRow && vec.getScope() == Scope::Warpgroup)
-      owner = e.and_(owner, e.eq(role.warpInMember, 0));
+      owner = e.and_(owner, e.eq(k.role.warpInMember, 0));
     for (auto [key, word] : llvm::enumerate(registers)) {
-      Value index = byRow ? rowIndex(vec.getScope(), key) : colIndex(key);
+      Value index = byRow ? k.rowIndex(vec.getScope(), key) : k.colIndex(key);
       write(access.at(index, e.c32(0)), 0, {toMemory(word)}, memoryBits,
             access.both(owner, access.inBounds(0, index)));
     }
@@ -255,17 +257,17 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
     return e.unpack(registers[i / 2], i % 2, frag.getElementType());
   };
   auto emit = [&](bool pairs) {
-    Value origin = access.at(role.row, role.col);
+    Value origin = access.at(k.role.row, k.role.col);
     SmallVector<Value> rowBase(shape.rowKeys()), rowInside(shape.rowKeys());
     for (int64_t key = 0; key < shape.rowKeys(); ++key) {
       Value delta = e.c64(key / 2 * shape.blockRows + key % 2 * 8);
       rowBase[key] = e.add(origin, e.mul(delta, access.strides[0]));
-      rowInside[key] = access.inBounds(0, rowIndex(frag.getScope(), key));
+      rowInside[key] = access.inBounds(0, k.rowIndex(frag.getScope(), key));
     }
     SmallVector<Value> colInside(shape.colKeys()), colOffset(shape.colKeys());
     auto colStride = e.constantOf(access.strides[1]);
     for (int64_t key = 0; key < shape.colKeys(); ++key) {
-      colInside[key] = access.inBounds(1, colIndex(key));
+      colInside[key] = access.inBounds(1, k.colIndex(key));
       if (!colStride)
         colOffset[key] = e.mul(access.strides[1], e.c64(key / 2 * 8 + key % 2));
     }
@@ -302,15 +304,15 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
   // pairs of a row and of the one 8 below, each has both pairs of one of them
   // then.
   auto emitSums = [&] {
-    Value odd = e.and_(lane, 1), below = e.shl(odd, 3);
+    Value odd = e.and_(k.lane, 1), below = e.shl(odd, 3);
     Value isOdd = e.icmp(LLVM::ICmpPredicate::ne, odd, e.c32(0));
-    Value col = e.shl(e.and_(lane, 2), 1);
-    Value origin = access.at(e.add(role.row, below), col);
+    Value col = e.shl(e.and_(k.lane, 2), 1);
+    Value origin = access.at(e.add(k.role.row, below), col);
     for (int64_t block = 0; block < shape.blocks; ++block) {
       Value delta = e.c64(block * shape.blockRows);
       Value address = e.add(origin, e.mul(delta, access.strides[0]));
       Value rowInside = access.inBounds(
-          0, e.add(rowIndex(frag.getScope(), 2 * block), below));
+          0, e.add(k.rowIndex(frag.getScope(), 2 * block), below));
       for (int64_t at = 0; at < shape.colBlocks; ++at) {
         ArrayRef<Value> x =
             ArrayRef(registers).slice((block * shape.colBlocks + at) * 4, 4);
@@ -324,7 +326,7 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
       }
     }
   };
-  bool canSum = reduce && target.hasRoles() && access.colsAreContiguous &&
+  bool canSum = reduce && k.target.hasRoles() && access.colsAreContiguous &&
                 memory.isF32() && frag.getElementType().isF32() &&
                 (!access.bounds[1] ||
                  (innerSize && *innerSize % 4 == 0 && access.divisor % 4 == 0));
@@ -366,10 +368,10 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
                  (!access.bounds[1] || (innerSize && *innerSize % 8 == 0 &&
                                         access.divisor % 8 == 0));
   auto emitQuads = [&] {
-    Value mine = e.and_(lane, 3), col = e.shl(mine, 3);
+    Value mine = e.and_(k.lane, 3), col = e.shl(mine, 3);
     Value isOdd = e.icmp(LLVM::ICmpPredicate::ne, e.and_(mine, 1), e.c32(0));
     Value isHigh = e.icmp(LLVM::ICmpPredicate::ne, e.and_(mine, 2), e.c32(0));
-    Value origin = access.at(role.row, col);
+    Value origin = access.at(k.role.row, col);
     // words[row key][block of 8 columns]
     SmallVector<Values> words(shape.rowKeys(), Values(shape.colKeys() / 2));
     for (int64_t i = 0; i < shape.elements(); i += 2)
@@ -381,7 +383,7 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
     for (int64_t key = 0; key < shape.rowKeys(); ++key) {
       Value delta = e.c64(key / 2 * shape.blockRows + key % 2 * 8);
       Value address = e.add(origin, e.mul(delta, access.strides[0]));
-      Value rowInside = access.inBounds(0, rowIndex(frag.getScope(), key));
+      Value rowInside = access.inBounds(0, k.rowIndex(frag.getScope(), key));
       for (int64_t block = 0; block < shape.colKeys() / 2; block += 4) {
         // Lane l is to hold block l of all four lanes: a transposition of 4 x
         // 4 words in two exchanges.
@@ -422,25 +424,26 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
   return success();
 }
 
-LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
+LogicalResult gpu::lower(KernelContext &k, GlobalLoadOp op) {
+  Emitter &e = k.e;
   auto memref = cast<MemRefType>(op.getSource().getType());
   Type memory = memref.getElementType(), type = op.getResult().getType();
-  Values parts = of(op.getSource()), at = flat(op.getIndices());
-  Value bound = op.getRows() ? scalar(op.getRows()) : Value();
+  Values parts = k.of(op.getSource()), at = k.flat(op.getIndices());
+  Value bound = op.getRows() ? k.scalar(op.getRows()) : Value();
   auto vec = dyn_cast<VecType>(type);
   auto frag = dyn_cast<FragType>(type);
   bool transposed = op.getTransposed();
   GlobalAccess access(e, parts, memref, at, bound, transposed, bool(vec));
   access.divisor = knownDivisor(op.getIndices().back());
   if (op.getPermuted())
-    return loadPermuted(op, access);
+    return loadPermuted(k, op, access);
   if (op->hasAttr(tile::fragmentOrderName)) {
     if (!frag || frag.getLayout() != Layout::Acc || bound)
       return unsupported(op, "an acc fragment without bounds in fragment "
                              "order");
     Values registers;
     forFragmentOrder(
-        e, role, lane, frag, parts, memref, at,
+        e, k.role, k.lane, frag, parts, memref, at,
         [&](int64_t, Value address, int64_t offset) {
           llvm::append_range(
               registers, e.assembly("ld.global.v4.f32 {$0, $1, $2, $3}, [$4+" +
@@ -448,7 +451,7 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
                                     "=f,=f,=f,=f,l", {address},
                                     SmallVector<Type>(4, e.f32)));
         });
-    set(op.getResult(), std::move(registers));
+    k.set(op.getResult(), std::move(registers));
     return success();
   }
   bool isShort = memory.isBF16() || memory.isF16();
@@ -486,13 +489,13 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
   if (vec) {
     bool byRow = vec.getAxis() == Axis::Row;
     Values registers;
-    for (int64_t key = 0, n = registerCount(vec); key < n; ++key) {
-      Value index = byRow ? rowIndex(vec.getScope(), key) : colIndex(key);
+    for (int64_t key = 0, n = k.registerCount(vec); key < n; ++key) {
+      Value index = byRow ? k.rowIndex(vec.getScope(), key) : k.colIndex(key);
       Value value =
           read(access.at(index, e.c32(0)), 0, access.inBounds(0, index));
       registers.push_back(isShort ? e.widen(value) : value);
     }
-    set(op.getResult(), std::move(registers));
+    k.set(op.getResult(), std::move(registers));
     return success();
   }
   int inner = transposed ? 0 : 1;
@@ -512,13 +515,13 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
     for (int64_t block = 0; block < frag.getCols() / 8; ++block)
       for (int64_t step = 0; step < steps; ++step)
         for (int64_t i = 0; i < 4; ++i)
-          places.push_back({role.col, e.lshr(lane, 2),
+          places.push_back({k.role.col, e.lshr(k.lane, 2),
                             step * 16 + i / 2 * 8 + i % 2, block * 8});
   } else {
     FragShape shape(frag);
     for (int64_t i = 0; i < shape.elements(); ++i)
       places.push_back(
-          {role.row, role.col,
+          {k.role.row, k.role.col,
            shape.rowKey(i) / 2 * shape.blockRows + shape.rowKey(i) % 2 * 8,
            shape.colKey(i) / 2 * 8 + shape.colKey(i) % 2});
   }
@@ -546,7 +549,7 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
     if (isShort)
       for (Value &value : elements)
         value = e.widen(value);
-    set(op.getResult(), std::move(elements));
+    k.set(op.getResult(), std::move(elements));
     return success();
   }
   Values registers;
@@ -562,7 +565,7 @@ LogicalResult KernelLowering::lowerGlobalLoad(GlobalLoadOp op) {
                                       e.bitcast(elements[i + 1], e.i16));
     registers.push_back(e.or_(low, e.shl(high, 16)));
   }
-  set(op.getResult(), std::move(registers));
+  k.set(op.getResult(), std::move(registers));
   return success();
 }
 
@@ -577,13 +580,14 @@ static Value everyFourthBit(Emitter &e, Value word) {
 /// Bit 4 r + q of a vote on the elements of a register is row r and column 2 q
 /// (+ 1, of the next register) of 8 x 8 elements. Each lane takes the votes on
 /// such a block and writes a byte for each of its columns.
-LogicalResult KernelLowering::lowerStoreBits(GlobalStoreBitsOp op) {
+LogicalResult gpu::lower(KernelContext &k, GlobalStoreBitsOp op) {
+  Emitter &e = k.e;
   FragType frag = op.getValue().getType();
   FragShape shape(frag);
   auto memref = cast<MemRefType>(op.getDestination().getType());
   int64_t rank = memref.getRank();
-  Values parts = of(op.getDestination()), registers = of(op.getValue());
-  Values at = flat(op.getIndices());
+  Values parts = k.of(op.getDestination()), registers = k.of(op.getValue());
+  Values at = k.flat(op.getIndices());
   auto stride = [&](int64_t dim) { return parts[1 + rank + dim]; };
   Value offset = e.c64(0);
   for (auto [dim, index] : llvm::enumerate(at))
@@ -591,9 +595,9 @@ LogicalResult KernelLowering::lowerStoreBits(GlobalStoreBitsOp op) {
   Value base =
       e.add(LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, parts[0]).getResult(),
             e.mul(offset, 4));
-  base = e.add(base, e.sext64(e.lshr(scalar(op.getRow()), 3)));
+  base = e.add(base, e.sext64(e.lshr(k.scalar(op.getRow()), 3)));
   Value colBytes = e.mul(stride(rank - 2), 4);
-  base = e.add(base, e.mul(e.sext64(scalar(op.getColumn())), colBytes));
+  base = e.add(base, e.mul(e.sext64(k.scalar(op.getColumn())), colBytes));
 
   // By block of 8 rows and column.
   SmallVector<Values> element(shape.rowKeys(), Values(shape.colKeys()));
@@ -605,7 +609,7 @@ LogicalResult KernelLowering::lowerStoreBits(GlobalStoreBitsOp op) {
     int64_t some = std::min(lanes, blocks - first);
     Value votes[2] = {e.c32(0), e.c32(0)};
     for (int64_t i = 0; i < some; ++i) {
-      Value isMine = e.eq(lane, i);
+      Value isMine = e.eq(k.lane, i);
       int64_t row = (first + i) / across, col = (first + i) % across;
       for (int64_t odd : {0, 1})
         votes[odd] = e.select(isMine,
@@ -613,15 +617,27 @@ LogicalResult KernelLowering::lowerStoreBits(GlobalStoreBitsOp op) {
                                      {e.c32(-1), element[row][2 * col + odd]}),
                               votes[odd]);
     }
-    Value block = e.add(lane, first);
+    Value block = e.add(k.lane, first);
     Value mine = e.add(base, e.zext64(e.udiv(block, across)));
     mine =
         e.add(mine, e.mul(e.zext64(e.shl(e.urem(block, across), 3)), colBytes));
-    Value exists = e.lt(lane, e.c32(some));
+    Value exists = e.lt(k.lane, e.c32(some));
     for (int64_t col = 0; col < 8; ++col)
       e.assembly("@$2 st.global.b8 [$0], $1;", "l,r,b",
                  {e.add(mine, e.mul(colBytes, e.c64(col))),
                   everyFourthBit(e, e.lshr(votes[col % 2], col / 2)), exists});
   }
   return success();
+}
+
+LogicalResult gpu::lower(KernelContext &k, GlobalStoreOp op) {
+  return lowerGlobalWrite(k, op, op.getValue(), op.getDestination(),
+                          op.getIndices(), op.getRows(), op.getTransposed(),
+                          op.getPermuted(), /*reduce=*/false);
+}
+
+LogicalResult gpu::lower(KernelContext &k, GlobalReduceOp op) {
+  return lowerGlobalWrite(k, op, op.getValue(), op.getDestination(),
+                          op.getIndices(), op.getRows(), op.getTransposed(),
+                          /*permuted=*/false, /*reduce=*/true);
 }

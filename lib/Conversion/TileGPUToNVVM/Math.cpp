@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "KernelLowering.h"
+#include "Lowerings.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -263,7 +263,8 @@ LogicalResult gpu::expandMath(tile_gpu::KernelOp kernel) {
   return success();
 }
 
-LogicalResult KernelLowering::lowerMath(Operation *op) {
+LogicalResult gpu::lowerMath(KernelContext &k, Operation *op) {
+  Emitter &e = k.e;
   auto fails = [&] {
     return unsupported(op, "a function that has a form on the GPU, but got '" +
                                op->getName().getStringRef() + "'");
@@ -274,7 +275,7 @@ LogicalResult KernelLowering::lowerMath(Operation *op) {
   for (Value operand : op->getOperands()) {
     if (!operand.getType().isIntOrFloat())
       return fails();
-    x.push_back(scalar(operand));
+    x.push_back(k.scalar(operand));
   }
   // 16-bit numbers are widened and rounded at the end.
   Type type = op->getResult(0).getType();
@@ -366,6 +367,6 @@ LogicalResult KernelLowering::lowerMath(Operation *op) {
     return fails();
   if (isShort && result.getType() == e.f32)
     result = LLVM::FPTruncOp::create(b, loc, type, result);
-  set(op->getResult(0), {result});
+  k.set(op->getResult(0), {result});
   return success();
 }

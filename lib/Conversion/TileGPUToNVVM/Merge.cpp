@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "Lowerings.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -27,12 +27,11 @@ static Value blend(Emitter &e, Value alpha, Value x, Value beta, Value y) {
   return e.fadd(term(alpha, x), term(beta, y));
 }
 
-LogicalResult KernelLowering::mergeInto(MergeStatesOp op,
-                                        MutableArrayRef<Values> stats,
-                                        ArrayRef<Values> otherStats,
-                                        MutableArrayRef<Values> values,
-                                        ArrayRef<Values> otherValues,
-                                        TypeRange valueTypes) {
+static LogicalResult
+mergeInto(KernelContext &k, MergeStatesOp op, MutableArrayRef<Values> stats,
+          ArrayRef<Values> otherStats, MutableArrayRef<Values> values,
+          ArrayRef<Values> otherValues, TypeRange valueTypes) {
+  Emitter &e = k.e;
   auto first = cast<VecType>(op.getStats().front().getType());
   bool byRow = first.getAxis() == Axis::Row;
   SmallVector<Value> alphas, betas;
@@ -42,7 +41,7 @@ LogicalResult KernelLowering::mergeInto(MergeStatesOp op,
       arguments.push_back(stat[key]);
     for (const Values &stat : otherStats)
       arguments.push_back(stat[key]);
-    if (failed(evaluate(op.getBody().front(), arguments, results)))
+    if (failed(k.evaluate(op.getBody().front(), arguments, results)))
       return failure();
     for (size_t i = 0; i < stats.size(); ++i)
       stats[i][key] = results[i];
@@ -64,7 +63,8 @@ LogicalResult KernelLowering::mergeInto(MergeStatesOp op,
   return success();
 }
 
-LogicalResult KernelLowering::lowerMerge(MergeStatesOp op) {
+LogicalResult gpu::lower(KernelContext &k, MergeStatesOp op) {
+  Emitter &e = k.e;
   MergeScope scope = op.getScope();
   if (scope != MergeScope::Pair && scope != MergeScope::Warps)
     return unsupported(op, "states of a pair or of warps, but got '" +
@@ -82,30 +82,30 @@ LogicalResult KernelLowering::lowerMerge(MergeStatesOp op) {
   SmallVector<Values> stats[2], values[2];
   for (int64_t copy = 0; copy < copies; ++copy) {
     for (int64_t i = 0; i < numStats; ++i)
-      stats[copy].push_back(of(op.getStats()[copy * numStats + i]));
+      stats[copy].push_back(k.of(op.getStats()[copy * numStats + i]));
     for (int64_t i = 0; i < numValues; ++i)
-      values[copy].push_back(of(op.getValues()[copy * numValues + i]));
+      values[copy].push_back(k.of(op.getValues()[copy * numValues + i]));
   }
   TypeRange results = op.getResults().getTypes();
   TypeRange valueTypes = results.drop_front(numStats);
   auto finish = [&] {
     for (int64_t i = 0; i < numStats; ++i)
-      set(op.getResults()[i], stats[0][i]);
+      k.set(op.getResults()[i], stats[0][i]);
     for (int64_t i = 0; i < numValues; ++i)
-      set(op.getResults()[numStats + i], values[0][i]);
+      k.set(op.getResults()[numStats + i], values[0][i]);
     return success();
   };
   if (scope == MergeScope::Pair) {
-    if (failed(mergeInto(op, stats[0], stats[1], values[0], values[1],
+    if (failed(mergeInto(k, op, stats[0], stats[1], values[0], values[1],
                          valueTypes)))
       return failure();
     return finish();
   }
 
   int64_t count = *op.getCount();
-  if (role.scope != Scope::Warp || role.warps != count)
+  if (k.role.scope != Scope::Warp || k.role.warps != count)
     return unsupported(op, "a role of " + Twine(count) +
-                               " warps, but got one of " + Twine(role.warps));
+                               " warps, but got one of " + Twine(k.role.warps));
   // One state: statistics and vectors by element, then fragments.
   bool byRow = axis.getAxis() == Axis::Row;
   int64_t vecBytes = axis.getSize() * 4, bytes = 0;
@@ -118,10 +118,10 @@ LogicalResult KernelLowering::lowerMerge(MergeStatesOp op) {
                  ? vecBytes
                  : int64_t(values[0][i].size()) * 4 * TargetInfo::warpThreads;
   }
-  Value scratch = scalar(op.getScratch());
-  Value laneOffset = e.shl(lane, 2);
+  Value scratch = k.scalar(op.getScratch());
+  Value laneOffset = e.shl(k.lane, 2);
   auto elementOffset = [&](int64_t key) {
-    Value index = byRow ? rowIndex(Scope::Warp, key) : colIndex(key);
+    Value index = byRow ? k.rowIndex(Scope::Warp, key) : k.colIndex(key);
     return e.shl(index, 2);
   };
   auto toBits = [&](Value value) -> Value {
@@ -146,12 +146,12 @@ LogicalResult KernelLowering::lowerMerge(MergeStatesOp op) {
   };
   auto sync = [&] {
     e.call("llvm.nvvm.barrier.cta.sync.aligned.count",
-           {e.c32(layout.memberBarrier(role.op)),
+           {e.c32(k.layout.memberBarrier(k.role.op)),
             e.c32(count * TargetInfo::warpThreads)});
   };
   // Who still reads an earlier merge must be done.
   sync();
-  Value mine = e.add(scratch, e.mul(role.warpInRole, bytes));
+  Value mine = e.add(scratch, e.mul(k.role.warpInRole, bytes));
   for (int64_t i = 0; i < numStats; ++i)
     for (auto [key, value] : llvm::enumerate(stats[0][i]))
       write(e.add(e.add(mine, statOffsets[i]), elementOffset(key)), value);
@@ -177,14 +177,15 @@ LogicalResult KernelLowering::lowerMerge(MergeStatesOp op) {
             read(e.add(e.add(from, statOffsets[i]), elementOffset(key)),
                  axis.getElementType()));
     for (int64_t i = 0; i < numValues; ++i) {
-      int64_t n = registerCount(valueTypes[i]);
+      int64_t n = k.registerCount(valueTypes[i]);
       bool isVec = isa<VecType>(valueTypes[i]);
       bool isSplit = valueTypes[i] != op.getValues()[i].getType();
       Value at = e.add(from, valueOffsets[i]);
       if (!isVec)
         at = e.add(at, laneOffset);
       if (isSplit)
-        at = e.add(at, e.mul(role.warpInRole, n * 4 * TargetInfo::warpThreads));
+        at = e.add(at,
+                   e.mul(k.role.warpInRole, n * 4 * TargetInfo::warpThreads));
       for (int64_t key = 0; key < n; ++key)
         loadedValues[i].push_back(
             read(isVec ? e.add(at, elementOffset(key))
@@ -198,7 +199,7 @@ LogicalResult KernelLowering::lowerMerge(MergeStatesOp op) {
   values[0] = baseValues;
   for (int64_t state = 1; state < count; ++state) {
     load(state, stats[1], values[1]);
-    if (failed(mergeInto(op, stats[0], stats[1], values[0], values[1],
+    if (failed(mergeInto(k, op, stats[0], stats[1], values[0], values[1],
                          valueTypes)))
       return failure();
   }
