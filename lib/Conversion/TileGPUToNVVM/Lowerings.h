@@ -87,7 +87,7 @@ LogicalResult storeFragment(KernelContext &k, Operation *op, tg::FragType frag,
                             const Values &registers, tg::SmemType tile,
                             Value base, bool transposed);
 
-// Global.cpp: registers from tensors and to them.
+// GlobalLoad.cpp, GlobalWrite.cpp: registers from tensors and to them.
 LogicalResult lower(KernelContext &k, tg::GlobalLoadOp op);
 LogicalResult lower(KernelContext &k, tg::GlobalStoreOp op);
 LogicalResult lower(KernelContext &k, tg::GlobalReduceOp op);
