@@ -413,116 +413,139 @@ static std::string_view whyNoCascade(const AttentionDescriptor &d) {
   return "";
 }
 
-Result<AttentionModule>
-makeAttentionModule(const AttentionDescriptor &descriptor,
-                    const std::string &monoidName) {
-  auto fail = [](const std::string &expected, const std::string &got) {
-    return Failure{"expected " + expected + ", but got " + got};
-  };
-  auto isFloat = [](DType dtype) {
-    return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
-  };
-  // It becomes a function of C and of MLIR.
+/// A name that becomes a function of C and of MLIR.
+static bool isIdentifier(llvm::StringRef name) {
   auto isLetter = [](char c) { return llvm::isAlpha(c) || c == '_'; };
-  llvm::StringRef name = descriptor.name;
-  if (name.empty() || !isLetter(name[0]) || !llvm::all_of(name, [&](char c) {
-        return isLetter(c) || llvm::isDigit(c);
-      }))
+  return !name.empty() && isLetter(name[0]) && llvm::all_of(name, [&](char c) {
+    return isLetter(c) || llvm::isDigit(c);
+  });
+}
+
+static bool isOperandType(DType dtype) {
+  return dtype == DType::f32 || dtype == DType::f16 || dtype == DType::bf16;
+}
+
+using Check = std::optional<Failure>;
+
+static Failure fail(const std::string &expected, const std::string &got) {
+  return Failure{"expected " + expected + ", but got " + got};
+}
+
+/// Options that are wrong whatever the others are.
+static Check checkOptions(const AttentionDescriptor &d) {
+  if (!isIdentifier(d.name))
     return fail("a name of letters, digits and underscores",
-                "'" + descriptor.name + "'");
-  if (!isFloat(descriptor.dtype))
-    return fail("q, k and v to be f32, f16 or bf16", nameOf(descriptor.dtype));
-  if (descriptor.bias && !isFloat(descriptor.biasDType))
-    return fail("bias to be f32, f16 or bf16", nameOf(descriptor.biasDType));
+                "'" + d.name + "'");
+  if (!isOperandType(d.dtype))
+    return fail("q, k and v to be f32, f16 or bf16", nameOf(d.dtype));
+  if (d.bias && !isOperandType(d.biasDType))
+    return fail("bias to be f32, f16 or bf16", nameOf(d.biasDType));
   // Tiles hold whole rows; 4096 channels are 16 KiB each.
-  for (int64_t dim : {descriptor.headDim,
-                      descriptor.valueDim ? descriptor.valueDim : int64_t(1)})
+  for (int64_t dim : {d.headDim, d.valueDim ? d.valueDim : int64_t(1)})
     if (dim < 1 || dim > 4096)
       return fail("head dimensions between 1 and 4096", std::to_string(dim));
-  if (descriptor.causal != "none" && descriptor.causal != "top_left" &&
-      descriptor.causal != "bottom_right")
+  if (d.causal != "none" && d.causal != "top_left" &&
+      d.causal != "bottom_right")
     return fail("causal to be none, top_left or bottom_right",
-                "'" + descriptor.causal + "'");
-  if (descriptor.precision != "ieee" && descriptor.precision != "tf32")
-    return fail("precision to be ieee or tf32",
-                "'" + descriptor.precision + "'");
-  for (int64_t size : descriptor.expectedSizes)
+                "'" + d.causal + "'");
+  if (d.precision != "ieee" && d.precision != "tf32")
+    return fail("precision to be ieee or tf32", "'" + d.precision + "'");
+  for (int64_t size : d.expectedSizes)
     if (size < 0)
       return fail("expected sizes of at least 0", std::to_string(size));
-  if (descriptor.rolling &&
-      (!descriptor.kStart || descriptor.packed || descriptor.blockTable))
-    return fail(
-        "a rolling cache with k_start, and neither packed sequences nor "
-        "a block table",
-        !descriptor.kStart ? "no k_start" : "one of these");
-  if (descriptor.batchInvariant && descriptor.rolling)
+  return std::nullopt;
+}
+
+/// Where keys come from, and what is done with them there.
+static Check checkCaches(const AttentionDescriptor &d) {
+  if (d.rolling && (!d.kStart || d.packed || d.blockTable))
+    return fail("a rolling cache with k_start, and neither packed sequences "
+                "nor a block table",
+                !d.kStart ? "no k_start" : "one of these");
+  if (d.batchInvariant && d.rolling)
     return fail("batch_invariant without a rolling cache, whose key tiles "
                 "start at a key that moves",
                 "both");
-  if (descriptor.append == AttentionDescriptor::PackedRows &&
-      !(descriptor.packed && descriptor.blockTable))
+  if (d.append == AttentionDescriptor::PackedRows &&
+      !(d.packed && d.blockTable))
     return fail("packed rows to append with packed queries and pages",
-                descriptor.packed ? "no pages" : "queries of a batch each");
-  if (descriptor.cascade < 0 || descriptor.cascade > 4)
+                d.packed ? "no pages" : "queries of a batch each");
+  if (d.cascade < 0 || d.cascade > 4)
     return fail("cascade to be between 0 and 4 levels",
-                std::to_string(descriptor.cascade));
-  if (descriptor.cascade)
-    if (std::string_view other = whyNoCascade(descriptor); !other.empty())
-      return fail(
-          "cascade with a block table and a bottom-right or no diagonal "
-          "alone, so that all rows of a sequence see its first keys and "
-          "score them by the dot",
-          std::string(other));
-  if (descriptor.append &&
-      (!descriptor.lengths || (descriptor.packed && !descriptor.blockTable)))
-    return fail(
-        "rows to append to caches with kv_lengths, which are not packed",
-        !descriptor.lengths ? "no kv_lengths" : "packed keys");
-  if (descriptor.valueInKey &&
-      (descriptor.valueDim ? descriptor.valueDim : descriptor.headDim) >
-          descriptor.headDim)
+                std::to_string(d.cascade));
+  if (d.cascade)
+    if (std::string_view other = whyNoCascade(d); !other.empty())
+      return fail("cascade with a block table and a bottom-right or no "
+                  "diagonal alone, so that all rows of a sequence see its "
+                  "first keys and score them by the dot",
+                  std::string(other));
+  if (d.append && (!d.lengths || (d.packed && !d.blockTable)))
+    return fail("rows to append to caches with kv_lengths, which are not "
+                "packed",
+                !d.lengths ? "no kv_lengths" : "packed keys");
+  return std::nullopt;
+}
+
+/// Channels that are shared or turned, and small numbers of options.
+static Check checkChannels(const AttentionDescriptor &d) {
+  if (d.valueInKey && (d.valueDim ? d.valueDim : d.headDim) > d.headDim)
     return fail("at most as many columns of values as the keys have, " +
-                    std::to_string(descriptor.headDim),
-                std::to_string(descriptor.valueDim));
-  if (descriptor.rotaryDim &&
-      (descriptor.rotaryDim < 2 || descriptor.rotaryDim % 2 ||
-       descriptor.rotaryDim > descriptor.headDim))
+                    std::to_string(d.headDim),
+                std::to_string(d.valueDim));
+  if (d.rotaryDim &&
+      (d.rotaryDim < 2 || d.rotaryDim % 2 || d.rotaryDim > d.headDim))
     return fail("an even number of channels to rotate, from 2 to the head "
                 "dimension " +
-                    std::to_string(descriptor.headDim) + ", or 0 for none",
-                std::to_string(descriptor.rotaryDim));
-  if (descriptor.rotaryDim && descriptor.valueInKey)
+                    std::to_string(d.headDim) + ", or 0 for none",
+                std::to_string(d.rotaryDim));
+  if (d.rotaryDim && d.valueInKey)
     return fail("values of their own with rotary embedding",
                 "values that are columns of the keys");
-  if (descriptor.blockTable < -1)
+  if (d.blockTable < -1)
     return fail("the rows of a page, or -1 for any, or 0 without pages",
-                std::to_string(descriptor.blockTable));
-  if (descriptor.alibi < 0 || descriptor.alibi > 2)
-    return fail("alibi to be 0, 1 or 2", std::to_string(descriptor.alibi));
+                std::to_string(d.blockTable));
+  if (d.alibi < 0 || d.alibi > 2)
+    return fail("alibi to be 0, 1 or 2", std::to_string(d.alibi));
+  return std::nullopt;
+}
 
-  Result<MonoidSummary> monoid = summarize(descriptor.monoid, monoidName);
-  if (!monoid)
-    return monoid.takeFailure();
-  if (monoid->numScores != 1)
+/// What the monoid has to be for the options.
+static Check checkMonoid(const AttentionDescriptor &d,
+                         const MonoidSummary &monoid) {
+  if (monoid.numScores != 1)
     return fail("a monoid that takes one score",
-                "'" + monoid->name + "', which takes " +
-                    std::to_string(monoid->numScores) +
-                    "; compile the text of an attn.aggregate @" + monoid->name +
+                "'" + monoid.name + "', which takes " +
+                    std::to_string(monoid.numScores) +
+                    "; compile the text of an attn.aggregate @" + monoid.name +
                     " with one dot pair for each" +
-                    (monoid->kind == "general"
+                    (monoid.kind == "general"
                          ? ""
                          : " (scores alone: only general monoids take values "
                            "in lift, and this one is " +
-                               monoid->kind + ")"));
-  if (descriptor.dropout && monoid->kind == "general")
+                               monoid.kind + ")"));
+  if (d.dropout && monoid.kind == "general")
     return fail("dropout with a monoid that sums weighted values (cocycle, "
                 "suffix or prefix)",
-                "'" + monoid->name + "', which is general");
-  int available = int(monoid->outputHasChannels.size());
-  if (descriptor.numOutputs < 1 || descriptor.numOutputs > available)
+                "'" + monoid.name + "', which is general");
+  int available = int(monoid.outputHasChannels.size());
+  if (d.numOutputs < 1 || d.numOutputs > available)
     return fail("between 1 and " + std::to_string(available) + " outputs of '" +
-                    monoid->name + "'",
-                std::to_string(descriptor.numOutputs));
+                    monoid.name + "'",
+                std::to_string(d.numOutputs));
+  return std::nullopt;
+}
+
+Result<AttentionModule>
+makeAttentionModule(const AttentionDescriptor &descriptor,
+                    const std::string &monoidName) {
+  for (auto check : {checkOptions, checkCaches, checkChannels})
+    if (Check wrong = check(descriptor))
+      return std::move(*wrong);
+  Result<MonoidSummary> monoid = summarize(descriptor.monoid, monoidName);
+  if (!monoid)
+    return monoid.takeFailure();
+  if (Check wrong = checkMonoid(descriptor, *monoid))
+    return std::move(*wrong);
   Result<RegionTexts> regions = readRegions(descriptor);
   if (!regions)
     return regions.takeFailure();

@@ -307,107 +307,160 @@ static bool findRow(Agent &a, const RowMap &map, const MemrefValue &tensor,
   return true;
 }
 
-/// The warps of the role share the copy, 16 bytes a thread.
+namespace {
+/// 16 bytes that a thread copies, or what there is of them; null: zeros.
+struct Piece {
+  const char *from;
+  View to;
+  int64_t count;
+};
+
+/// A load of a ring by cp.async: the warps of the role share the copy, 16 bytes
+/// a thread.
+struct ThreadCopy {
+  TileInfo tile;
+  MemoryType type;
+  SlotId source, at, box, from, bound;
+  llvm::SmallVector<SlotId> slots;
+  RowMap map;
+  int64_t boxRows;
+
+  ThreadCopy(tg::RingLoadOp op, MemoryType type, ProgramBuilder &b);
+  Step run(Agent &a) const;
+
+private:
+  int64_t chunkCols() const { return 16 / tile.elementBytes; }
+  bool isLive(Agent &a, int64_t position) const {
+    return (bound == noSlot || position < a.i32(bound)) &&
+           (from == noSlot || position >= a.i32(from));
+  }
+  const char *find(Agent &a, llvm::ArrayRef<int64_t> origin, int64_t row,
+                   int64_t col, int64_t count, int64_t warp) const;
+  std::optional<std::vector<Piece>>
+  collect(Agent &a, llvm::ArrayRef<int64_t> indices) const;
+  void write(ThreadBlock &block, llvm::ArrayRef<Piece> pieces,
+             int64_t stride) const;
+};
+} // namespace
+
+ThreadCopy::ThreadCopy(tg::RingLoadOp op, MemoryType type, ProgramBuilder &b)
+    : tile(tileInfoOf(op.getTile().getType())), type(type),
+      source(b.slot(op.getSource())), at(b.slot(op.getTile())),
+      slots(b.slots(op.getIndices())), boxRows(op.getBoxes().value_or(1)) {
+  auto optional = [&](Value value) { return value ? b.slot(value) : noSlot; };
+  box = optional(op.getBox());
+  from = optional(op.getFrom());
+  bound = optional(op.getRows());
+  map = {optional(op.getTable()), optional(op.getStart())};
+}
+
+/// Where `count` columns of a row begin, which are read; null where that fails.
+const char *ThreadCopy::find(Agent &a, llvm::ArrayRef<int64_t> origin,
+                             int64_t row, int64_t col, int64_t count,
+                             int64_t warp) const {
+  const MemrefValue &tensor = a.memref(source);
+  llvm::SmallVector<int64_t, 5> indices(origin);
+  size_t rank = indices.size();
+  indices[rank - 2] += row;
+  indices[rank - 1] += col;
+  if (!findRow(a, map, tensor, indices, warp))
+    return nullptr;
+  const char *first = a.element(tensor, indices.data(), type.bytes);
+  // What follows at other strides is inside as well.
+  int64_t stride = tensor.strides[rank - 1];
+  if (!first ||
+      !a.touchGlobal(first, size_t(((count - 1) * stride + 1) * type.bytes),
+                     a.access(warp, false)))
+    return nullptr;
+  return first;
+}
+
+/// What this agent's threads copy.
+std::optional<std::vector<Piece>>
+ThreadCopy::collect(Agent &a, llvm::ArrayRef<int64_t> indices) const {
+  const MemrefValue &tensor = a.memref(source);
+  View view = a.view(at);
+  size_t rank = indices.size();
+  int64_t rows = tile.rows / tile.boxes;
+  int64_t top = box == noSlot ? 0 : a.i32(box) * rows;
+  int64_t rowChunks = tile.cols / chunkCols();
+  int64_t threads = a.role.warps * 32;
+  std::vector<Piece> pieces;
+  for (int64_t i = 0; i < rows * rowChunks; ++i) {
+    int64_t warp = i % threads / 32 - a.member * a.warps;
+    if (warp < 0 || warp >= a.warps)
+      continue;
+    int64_t row = i / rowChunks, col = i % rowChunks * chunkCols();
+    int64_t count = std::clamp<int64_t>(
+        tensor.sizes[rank - 1] - indices[rank - 1] - col, 0, chunkCols());
+    const char *first = nullptr;
+    if (isLive(a, indices[rank - 2] + row) && count) {
+      first = find(a, indices, row, col, count, warp);
+      if (!first)
+        return std::nullopt;
+    }
+    Access access = a.access(warp, true);
+    access.epoch.component = a.component(warp, lineCopies);
+    access.epoch.clock = a.numCopyGroups;
+    if (!a.touch(a.block, view, {top + row, col, 1, chunkCols()}, access))
+      return std::nullopt;
+    View to = view;
+    to.row += uint32_t(top + row);
+    to.col += uint32_t(col);
+    pieces.push_back({first, to, first ? count : 0});
+  }
+  return pieces;
+}
+
+void ThreadCopy::write(ThreadBlock &block, llvm::ArrayRef<Piece> pieces,
+                       int64_t stride) const {
+  for (const Piece &piece : pieces) {
+    uint32_t *to = block.regions[piece.to.region].at(piece.to);
+    std::fill(to, to + chunkCols(), 0);
+    for (int64_t c = 0; c < piece.count; ++c) {
+      loadElement(piece.from + c * stride * type.bytes, type, to + c);
+      if (tile.rounding == Rounding::TF32) {
+        float value;
+        std::memcpy(&value, to + c, 4);
+        value = roundTo(value, tile.rounding);
+        std::memcpy(to + c, &value, 4);
+      }
+    }
+  }
+}
+
+Step ThreadCopy::run(Agent &a) const {
+  a.signals = nullptr;
+  auto indices = indicesOf(a, slots);
+  if (indices[indices.size() - 2] % boxRows) {
+    a.fail("copies boxes of rows from a row that is no multiple of these");
+    return Step::Stop;
+  }
+  std::optional<std::vector<Piece>> pieces = collect(a, indices);
+  if (!pieces)
+    return Step::Stop;
+  // Stores of threads count its bytes in shared memory.
+  a.copiesEnd = std::max(a.copiesEnd, copiedAt(a, 0, /*isStore=*/false));
+  ThreadBlock &block = a.block;
+  int64_t stride = a.memref(source).strides[indices.size() - 1];
+  auto last = a.copies.empty() ? nullptr : a.copies.back();
+  a.copies.push_back(a.machine.defer(
+      a, "copies of cp.async",
+      [copy = *this, &block, stride, pieces = std::move(*pieces)] {
+        copy.write(block, pieces, stride);
+      },
+      last));
+  return Step::Next;
+}
+
 static LogicalResult emulateCopies(tg::RingLoadOp op, ProgramBuilder &b) {
   auto memref = cast<MemRefType>(op.getSource().getType());
   auto memory = memoryTypeOf(memref.getElementType());
   if (!memory || memref.getRank() < 2)
     return op.emitOpError("expected a tensor of rank 2 or more, of an integer "
                           "or float type");
-  TileInfo tile = tileInfoOf(op.getTile().getType());
-  SlotId source = b.slot(op.getSource()), at = b.slot(op.getTile());
-  auto slots = b.slots(op.getIndices());
-  auto optional = [&](Value value) { return value ? b.slot(value) : noSlot; };
-  SlotId box = optional(op.getBox()), from = optional(op.getFrom());
-  SlotId bound = optional(op.getRows());
-  RowMap map = {optional(op.getTable()), optional(op.getStart())};
-  int64_t boxRows = op.getBoxes().value_or(1);
-  MemoryType type = *memory;
-  b.emit(op, true, [=](Agent &a) {
-    a.signals = nullptr;
-    View view = a.view(at);
-    const MemrefValue &tensor = a.memref(source);
-    auto indices = indicesOf(a, slots);
-    size_t rank = indices.size();
-    int64_t firstRow = indices[rank - 2], firstCol = indices[rank - 1];
-    int64_t sequence = indices.front();
-    if (firstRow % boxRows) {
-      a.fail("copies boxes of rows from a row that is no multiple of these");
-      return Step::Stop;
-    }
-    int64_t rows = tile.rows / tile.boxes;
-    int64_t top = box == noSlot ? 0 : a.i32(box) * rows;
-    int64_t chunkCols = 16 / tile.elementBytes;
-    int64_t rowChunks = tile.cols / chunkCols;
-    int64_t threads = a.role.warps * 32;
-    struct Piece {
-      const char *from;
-      View to;
-      int64_t count;
-    };
-    std::vector<Piece> pieces;
-    int64_t stride = tensor.strides[rank - 1];
-    for (int64_t i = 0; i < rows * rowChunks; ++i) {
-      int64_t warp = i % threads / 32 - a.member * a.warps;
-      if (warp < 0 || warp >= a.warps)
-        continue;
-      int64_t row = i / rowChunks, col = i % rowChunks * chunkCols;
-      int64_t position = firstRow + row;
-      bool isLive = (bound == noSlot || position < a.i32(bound)) &&
-                    (from == noSlot || position >= a.i32(from));
-      int64_t count = std::clamp<int64_t>(
-          tensor.sizes[rank - 1] - firstCol - col, 0, chunkCols);
-      const char *first = nullptr;
-      if (isLive && count) {
-        indices.front() = sequence;
-        indices[rank - 2] = position;
-        indices[rank - 1] = firstCol + col;
-        if (!findRow(a, map, tensor, indices, warp))
-          return Step::Stop;
-        first = a.element(tensor, indices.data(), type.bytes);
-        if (!first)
-          return Step::Stop;
-        // What follows at other strides is inside as well.
-        if (!a.touchGlobal(first,
-                           size_t(((count - 1) * stride + 1) * type.bytes),
-                           a.access(warp, false)))
-          return Step::Stop;
-      }
-      Access access = a.access(warp, true);
-      access.epoch.component = a.component(warp, lineCopies);
-      access.epoch.clock = a.numCopyGroups;
-      if (!a.touch(a.block, view, {top + row, col, 1, chunkCols}, access))
-        return Step::Stop;
-      View to = view;
-      to.row += uint32_t(top + row);
-      to.col += uint32_t(col);
-      pieces.push_back({first, to, first ? count : 0});
-    }
-    // Stores of threads count its bytes in shared memory.
-    a.copiesEnd = std::max(a.copiesEnd, copiedAt(a, 0, /*isStore=*/false));
-    ThreadBlock &block = a.block;
-    Rounding rounding = tile.rounding;
-    auto last = a.copies.empty() ? nullptr : a.copies.back();
-    a.copies.push_back(a.machine.defer(
-        a, "copies of cp.async",
-        [=, &block, pieces = std::move(pieces)] {
-          for (const Piece &piece : pieces) {
-            uint32_t *to = block.regions[piece.to.region].at(piece.to);
-            std::fill(to, to + chunkCols, 0);
-            for (int64_t c = 0; c < piece.count; ++c) {
-              loadElement(piece.from + c * stride * type.bytes, type, to + c);
-              if (rounding == Rounding::TF32) {
-                float value;
-                std::memcpy(&value, to + c, 4);
-                value = roundTo(value, rounding);
-                std::memcpy(to + c, &value, 4);
-              }
-            }
-          }
-        },
-        last));
-    return Step::Next;
-  });
+  b.emit(op, true,
+         [copy = ThreadCopy(op, *memory, b)](Agent &a) { return copy.run(a); });
   return success();
 }
 

@@ -99,6 +99,24 @@ private:
   void emitFollow(uint32_t exit);
   llvm::SmallVector<SlotId> given();
 
+  void emitBegin();
+  void emitJump(uint32_t label);
+  void emitOthersJump(uint32_t label);
+  void emitYield();
+  LogicalResult emitKnownItem(uint32_t head, uint32_t exit);
+  void emitAdvance();
+  LogicalResult buildSingle();
+  LogicalResult buildTurns();
+
+  bool isDynamic() const { return info.kind == ScheduleInfo::Dynamic; }
+  /// Whether one role draws for the others.
+  bool isShared() const { return isDynamic() && info.full >= 0; }
+  bool draws() { return isDynamic() && op.getLead(); }
+  /// Whether, in a role that leads, the first member draws for the others.
+  bool hasFollowers() {
+    return draws() && (b.role->isGroup ? b.role->count : b.role->warps) > 1;
+  }
+
   tg::ForeachOp op;
   ProgramBuilder &b;
   tg::SchedulerOp scheduler;
@@ -287,116 +305,140 @@ void Loop::emitFollow(uint32_t exit) {
   b.takeItem = isTaken ? std::function<void(Agent &)>() : take;
 }
 
+void Loop::emitBegin() {
+  b.emit(op, false, [](Agent &a) {
+    if (a.machine.timing)
+      a.machine.timing->beginItem(a);
+    return Step::Next;
+  });
+}
+
+void Loop::emitJump(uint32_t label) {
+  b.emit(op, false, [=](Agent &a) { return a.jump(a.program.labels[label]); });
+}
+
+/// Of a role that leads, members but the first go on at a label.
+void Loop::emitOthersJump(uint32_t label) {
+  b.emit(op, false, [=](Agent &a) {
+    return a.member ? a.jump(a.program.labels[label]) : Step::Next;
+  });
+}
+
+void Loop::emitYield() {
+  Operation *yield = op.getBody().front().getTerminator();
+  b.emitCopies(op, b.slots(yield->getOperands()),
+               b.slots(op.getRegionIterArgs()));
+}
+
+/// The item of the block's own number.
+LogicalResult Loop::buildSingle() {
+  if (failed(appendItem()))
+    return failure();
+  emitBegin();
+  if (failed(b.append(op.getBody().front())))
+    return failure();
+  emitYield();
+  return success();
+}
+
+/// The start of a turn for who knows the number of its item: goes on behind
+/// what is emitted here, or at `exit` after the last item.
+LogicalResult Loop::emitKnownItem(uint32_t head, uint32_t exit) {
+  uint32_t start = b.newLabel(), follow = b.newLabel(), last = b.newLabel(),
+           again = b.newLabel();
+  SlotId at = item, all = total;
+  if (hasFollowers())
+    emitOthersJump(follow);
+  b.emit(op, false, [=](Agent &a) {
+    return a.i64(at) < a.i64(all) ? Step::Next : a.jump(a.program.labels[last]);
+  });
+  bool skips = draws() && b.role->warps == 1 && info.cluster == 1;
+  b.passOver = skips ? std::optional<uint32_t>(again) : std::nullopt;
+  if (failed(appendItem()))
+    return failure();
+  b.passOver.reset();
+  if (isShared())
+    emitGive(exit);
+  emitJump(start);
+  // The next item instead of this one.
+  b.place(again);
+  if (draws() && info.cluster == 1) {
+    emitNext();
+    emitJump(head);
+  }
+  b.place(last);
+  if (isShared())
+    emitGive(exit);
+  emitJump(exit);
+  b.place(follow);
+  if (isShared() && hasFollowers())
+    emitFollow(exit);
+  b.place(start);
+  return success();
+}
+
+/// The number of the next item, for who does not learn it from another.
+void Loop::emitAdvance() {
+  SlotId at = item, turn = iteration;
+  if (isShared() && !draws())
+    return;
+  if (!isDynamic()) {
+    b.emit(op, false, [=](Agent &a) {
+      a.frame[at].bits += a.block.cluster->launch->grid;
+      return Step::Next;
+    });
+    return;
+  }
+  uint32_t skip = b.newLabel();
+  if (hasFollowers())
+    emitOthersJump(skip);
+  // What does nothing but draw waits until the item before is taken.
+  ScheduleInfo s = info;
+  if (isShared() && s.slots == 1)
+    b.emit(op, true, [=](Agent &a) {
+      auto round = uint64_t(a.i64(turn));
+      return a.waitFor(a.block.mbarriers[size_t(s.empty)],
+                       uint32_t((round & 1) ^ 1), round,
+                       "the others to take the item before");
+    });
+  emitNext();
+  b.place(skip);
+}
+
+/// Items one after the other.
+LogicalResult Loop::buildTurns() {
+  uint32_t head = b.newLabel(), exit = b.newLabel();
+  SlotId turn = iteration;
+  b.takeItem = nullptr;
+  b.place(head);
+  if (isShared() && !draws())
+    emitFollow(exit);
+  else if (failed(emitKnownItem(head, exit)))
+    return failure();
+  emitBegin();
+  if (failed(b.append(op.getBody().front())))
+    return failure();
+  b.takeItem = nullptr;
+  emitYield();
+  b.emit(op, false, [=](Agent &a) {
+    ++a.frame[turn].bits;
+    return Step::Next;
+  });
+  emitAdvance();
+  emitJump(head);
+  b.place(exit);
+  return success();
+}
+
 LogicalResult Loop::build() {
   auto carried = b.slots(op.getRegionIterArgs());
-  Block &body = op.getBody().front();
   item = b.newSlot();
   iteration = b.newSlot();
   total = b.newSlot();
   b.emitCopies(op, b.slots(op.getInitial()), carried);
   emitTotal();
-  auto yields = [&] {
-    b.emitCopies(op, b.slots(body.getTerminator()->getOperands()), carried);
-  };
-  auto emitBegin = [&] {
-    b.emit(op, false, [](Agent &a) {
-      if (a.machine.timing)
-        a.machine.timing->beginItem(a);
-      return Step::Next;
-    });
-  };
-  if (info.kind == ScheduleInfo::Grid) {
-    if (failed(appendItem()))
-      return failure();
-    emitBegin();
-    if (failed(b.append(body)))
-      return failure();
-    yields();
-    b.emitCopies(op, carried, b.slots(op.getResults()));
-    return success();
-  }
-  uint32_t head = b.newLabel(), exit = b.newLabel(), start = b.newLabel();
-  uint32_t follow = b.newLabel(), last = b.newLabel(), again = b.newLabel();
-  bool isDynamic = info.kind == ScheduleInfo::Dynamic;
-  bool isShared = isDynamic && info.full >= 0;
-  bool draws = isDynamic && op.getLead();
-  // In a role of several warps that leads, the first one draws.
-  bool hasFollowers = draws && !b.role->isGroup && b.role->warps > 1;
-  bool hasGroups = draws && b.role->isGroup && b.role->count > 1;
-  SlotId at = item, all = total, turn = iteration;
-  b.takeItem = nullptr;
-  b.place(head);
-  if (isShared && !draws) {
-    emitFollow(exit);
-  } else {
-    if (hasFollowers || hasGroups)
-      b.emit(op, false, [=](Agent &a) {
-        return a.member ? a.jump(a.program.labels[follow]) : Step::Next;
-      });
-    b.emit(op, false, [=](Agent &a) {
-      return a.i64(at) < a.i64(all) ? Step::Next
-                                    : a.jump(a.program.labels[last]);
-    });
-    bool skips = draws && b.role->warps == 1 && info.cluster == 1;
-    b.passOver = skips ? std::optional<uint32_t>(again) : std::nullopt;
-    if (failed(appendItem()))
-      return failure();
-    b.passOver.reset();
-    if (isShared)
-      emitGive(exit);
-    b.emit(op, false,
-           [=](Agent &a) { return a.jump(a.program.labels[start]); });
-    // The next item instead of this one.
-    b.place(again);
-    if (draws && info.cluster == 1) {
-      emitNext();
-      b.emit(op, false,
-             [=](Agent &a) { return a.jump(a.program.labels[head]); });
-    }
-    b.place(last);
-    if (isShared)
-      emitGive(exit);
-    b.emit(op, false, [=](Agent &a) { return a.jump(a.program.labels[exit]); });
-    b.place(follow);
-    if (isShared && (hasFollowers || hasGroups))
-      emitFollow(exit);
-    b.place(start);
-  }
-  emitBegin();
-  if (failed(b.append(body)))
+  if (failed(info.kind == ScheduleInfo::Grid ? buildSingle() : buildTurns()))
     return failure();
-  b.takeItem = nullptr;
-  yields();
-  b.emit(op, false, [=](Agent &a) {
-    ++a.frame[turn].bits;
-    return Step::Next;
-  });
-  ScheduleInfo s = info;
-  if (isShared && !draws) {
-  } else if (!isDynamic) {
-    b.emit(op, false, [=](Agent &a) {
-      a.frame[at].bits += a.block.cluster->launch->grid;
-      return Step::Next;
-    });
-  } else {
-    uint32_t skip = b.newLabel();
-    if (hasFollowers || hasGroups)
-      b.emit(op, false, [=](Agent &a) {
-        return a.member ? a.jump(a.program.labels[skip]) : Step::Next;
-      });
-    // What does nothing but draw waits until the item before is taken.
-    if (isShared && s.slots == 1)
-      b.emit(op, true, [=](Agent &a) {
-        auto round = uint64_t(a.i64(turn));
-        return a.waitFor(a.block.mbarriers[size_t(s.empty)],
-                         uint32_t((round & 1) ^ 1), round,
-                         "the others to take the item before");
-      });
-    emitNext();
-    b.place(skip);
-  }
-  b.emit(op, false, [=](Agent &a) { return a.jump(a.program.labels[head]); });
-  b.place(exit);
   b.emitCopies(op, carried, b.slots(op.getResults()));
   return success();
 }

@@ -59,6 +59,156 @@ static bool mergeInto(Agent &a, const Merge &merge, Values &into,
   return true;
 }
 
+/// Copies of the registers in slots; fewer where the machine has failed.
+static Values take(Agent &a, llvm::ArrayRef<SlotId> slots) {
+  Values values;
+  for (SlotId slot : slots) {
+    auto value = a.use(slot);
+    if (a.machine.failed())
+      break;
+    values.push_back(std::make_shared<Registers>(*value));
+  }
+  return values;
+}
+
+namespace {
+/// The scratch tile to which each warp writes its state, one after the other.
+struct Scratch {
+  SlotId tile = noSlot;
+  int64_t cols = 0;
+  /// Of each part of a state: as it is written, and as a warp reads it.
+  llvm::SmallVector<Shape> from, to;
+  int64_t stateWords = 0;
+
+  Scratch(tg::MergeStatesOp op, ProgramBuilder &b);
+  bool touch(Agent &a, int64_t first, int64_t words, bool isWrite) const;
+  bool write(Agent &a, const Values &own) const;
+  std::optional<Values> read(Agent &a, int64_t state) const;
+
+private:
+  uint32_t *words(Agent &a) const {
+    View view = a.view(tile);
+    return a.block.regions[view.region].at(view);
+  }
+};
+} // namespace
+
+Scratch::Scratch(tg::MergeStatesOp op, ProgramBuilder &b)
+    : tile(b.slot(op.getScratch())),
+      cols(tileInfoOf(op.getScratch().getType()).cols) {
+  for (mlir::ValueRange parts :
+       {mlir::ValueRange(op.getStats()), mlir::ValueRange(op.getValues())})
+    for (Value part : parts)
+      from.push_back(shapeOf(part.getType()));
+  for (Value result : op.getResults())
+    to.push_back(shapeOf(result.getType()));
+  for (const Shape &shape : from)
+    stateWords += shape.rows * shape.cols;
+}
+
+/// A part of a state, as rows of the tile: whose elements follow each other.
+bool Scratch::touch(Agent &a, int64_t first, int64_t words,
+                    bool isWrite) const {
+  View view = a.view(tile);
+  while (words > 0) {
+    int64_t row = first / cols, col = first % cols;
+    int64_t some = std::min(words, cols - col);
+    if (!a.touch(0, view, {row, col, 1, some}, isWrite))
+      return false;
+    first += some;
+    words -= some;
+  }
+  return true;
+}
+
+bool Scratch::write(Agent &a, const Values &own) const {
+  int64_t at = a.member * stateWords;
+  if (a.machine.failed() || !touch(a, at, stateWords, true))
+    return false;
+  uint32_t *to = words(a);
+  for (auto &value : own)
+    for (uint32_t word : value->words)
+      to[at++] = word;
+  return true;
+}
+
+/// Of a split fragment a warp takes its own rows.
+std::optional<Values> Scratch::read(Agent &a, int64_t state) const {
+  Values loaded;
+  const uint32_t *words = this->words(a);
+  int64_t at = state * stateWords;
+  for (auto [written, part] : llvm::zip_equal(from, to)) {
+    int64_t size = part.rows * part.cols;
+    bool isSplit = part.rows != written.rows;
+    int64_t first = at + (isSplit ? a.member * size : 0);
+    if (!touch(a, first, size, false))
+      return std::nullopt;
+    loaded.push_back(makeRegisters(part.rows, part.cols));
+    for (int64_t w = 0; w < size; ++w)
+      loaded.back()->words[size_t(w)] = words[first + w];
+    at += written.rows * written.cols;
+  }
+  return loaded;
+}
+
+static void setAll(Agent &a, llvm::ArrayRef<SlotId> results,
+                   const Values &values) {
+  for (auto [result, value] : llvm::zip_equal(results, values))
+    a.set(result, value);
+}
+
+/// Two states of one agent.
+static void emulatePair(tg::MergeStatesOp op, ProgramBuilder &b,
+                        const Merge &merge, llvm::ArrayRef<SlotId> first,
+                        llvm::ArrayRef<SlotId> second) {
+  b.emit(op, false,
+         [merge, left = llvm::SmallVector<SlotId>(first),
+          right = llvm::SmallVector<SlotId>(second),
+          results = b.slots(op.getResults())](Agent &a) {
+           Values into = take(a, left), other = take(a, right);
+           if (a.machine.failed() || !mergeInto(a, merge, into, other))
+             return Step::Stop;
+           setAll(a, results, into);
+           return Step::Next;
+         });
+}
+
+/// The states of a role's warps.
+static void emulateWarps(tg::MergeStatesOp op, ProgramBuilder &b,
+                         const Merge &merge, llvm::ArrayRef<SlotId> state) {
+  auto count = int64_t(*op.getCount());
+  b.emit(
+      op, true,
+      [merge, count, scratch = Scratch(op, b),
+       state = llvm::SmallVector<SlotId>(state),
+       results = b.slots(op.getResults())](Agent &a) {
+        // Who still reads an earlier merge must be done.
+        if (a.part < 2 && a.role.warps > 1)
+          if (Step step = a.sync(a.role.barrier, 0, false); step != Step::Next)
+            return step;
+        if (a.part < 2) {
+          if (!scratch.write(a, take(a, state)))
+            return Step::Stop;
+          a.part = 2;
+        }
+        if (a.role.warps > 1)
+          if (Step step = a.sync(a.role.barrier, 2, false); step != Step::Next)
+            return step;
+        Values merged;
+        for (int64_t i = 0; i < count; ++i) {
+          std::optional<Values> loaded = scratch.read(a, i);
+          if (!loaded)
+            return Step::Stop;
+          if (i == 0)
+            merged = std::move(*loaded);
+          else if (!mergeInto(a, merge, merged, *loaded))
+            return Step::Stop;
+        }
+        setAll(a, results, merged);
+        return Step::Next;
+      });
+}
+
 LogicalResult emulator::emulate(tg::MergeStatesOp op, ProgramBuilder &b) {
   bool isPair = op.getScope() == tg::MergeScope::Pair;
   if (!isPair && op.getScope() != tg::MergeScope::Warps)
@@ -84,100 +234,12 @@ LogicalResult emulator::emulate(tg::MergeStatesOp op, ProgramBuilder &b) {
     states[copy] = b.slots(stats);
     llvm::append_range(states[copy], b.slots(values));
   }
-  auto results = b.slots(op.getResults());
-  auto take = [](Agent &a, llvm::ArrayRef<SlotId> slots) {
-    Values values;
-    for (SlotId slot : slots) {
-      auto value = a.use(slot);
-      if (a.machine.failed())
-        break;
-      values.push_back(std::make_shared<Registers>(*value));
-    }
-    return values;
-  };
   if (isPair) {
-    b.emit(op, false, [=](Agent &a) {
-      Values left = take(a, states[0]), right = take(a, states[1]);
-      if (a.machine.failed() || !mergeInto(a, merge, left, right))
-        return Step::Stop;
-      for (size_t i = 0; i < results.size(); ++i)
-        a.set(results[i], left[i]);
-      return Step::Next;
-    });
+    emulatePair(op, b, merge, states[0], states[1]);
     return success();
   }
   if (!b.role || b.role->isGroup || b.role->warps != int64_t(*op.getCount()))
     return op.emitOpError("expected a role of ") << *op.getCount() << " warps";
-  // Each warp writes its state to the scratch tile, one after the other.
-  llvm::SmallVector<Shape> from, to;
-  int64_t stateWords = 0;
-  for (Value value : op.getStats())
-    from.push_back(shapeOf(value.getType()));
-  for (Value value : op.getValues())
-    from.push_back(shapeOf(value.getType()));
-  for (Value result : op.getResults())
-    to.push_back(shapeOf(result.getType()));
-  for (const Shape &shape : from)
-    stateWords += shape.rows * shape.cols;
-  SlotId scratch = b.slot(op.getScratch());
-  TileInfo tile = tileInfoOf(op.getScratch().getType());
-  auto count = int64_t(*op.getCount());
-  b.emit(op, true, [=](Agent &a) {
-    View view = a.view(scratch);
-    // A part of a state, as rows of the tile: whose elements follow each other.
-    auto touch = [&](int64_t first, int64_t words, bool isWrite) {
-      while (words > 0) {
-        int64_t row = first / tile.cols, col = first % tile.cols;
-        int64_t some = std::min(words, tile.cols - col);
-        if (!a.touch(0, view, {row, col, 1, some}, isWrite))
-          return false;
-        first += some;
-        words -= some;
-      }
-      return true;
-    };
-    uint32_t *words = a.block.regions[view.region].at(view);
-    // Who still reads an earlier merge must be done.
-    if (a.part < 2 && a.role.warps > 1)
-      if (Step step = a.sync(a.role.barrier, 0, false); step != Step::Next)
-        return step;
-    if (a.part < 2) {
-      Values own = take(a, states[0]);
-      if (a.machine.failed() || !touch(a.member * stateWords, stateWords, true))
-        return Step::Stop;
-      int64_t at = a.member * stateWords;
-      for (auto &value : own)
-        for (uint32_t word : value->words)
-          words[at++] = word;
-      a.part = 2;
-    }
-    if (a.role.warps > 1)
-      if (Step step = a.sync(a.role.barrier, 2, false); step != Step::Next)
-        return step;
-    Values merged;
-    for (int64_t state = 0; state < count; ++state) {
-      Values loaded;
-      int64_t at = state * stateWords;
-      for (size_t i = 0; i < from.size(); ++i) {
-        // Of a split fragment a warp takes its own rows.
-        int64_t size = to[i].rows * to[i].cols;
-        bool isSplit = to[i].rows != from[i].rows;
-        int64_t first = at + (isSplit ? a.member * size : 0);
-        if (!touch(first, size, false))
-          return Step::Stop;
-        loaded.push_back(makeRegisters(to[i].rows, to[i].cols));
-        for (int64_t w = 0; w < size; ++w)
-          loaded.back()->words[size_t(w)] = words[first + w];
-        at += from[i].rows * from[i].cols;
-      }
-      if (state == 0)
-        merged = std::move(loaded);
-      else if (!mergeInto(a, merge, merged, loaded))
-        return Step::Stop;
-    }
-    for (size_t i = 0; i < results.size(); ++i)
-      a.set(results[i], merged[i]);
-    return Step::Next;
-  });
+  emulateWarps(op, b, merge, states[0]);
   return success();
 }

@@ -273,18 +273,24 @@ static bool compare(int64_t predicate, T x, T y, unsigned bits) {
   return false;
 }
 
+/// Applies f to two integers, and wraps what it gives.
+template <typename T, typename F>
+static void wrapped(const ScalarOp &op, int64_t n, const void *const *in,
+                    void *out, F f) {
+  unsigned bits = op.in.bits;
+  if (bits >= sizeof(T) * 8)
+    binary<T, T>(n, in, out, f);
+  else
+    binary<T, T>(n, in, out, [&](T x, T y) { return wrap(T(f(x, y)), bits); });
+}
+
+/// Sums, products and quotients.
 template <typename T>
-static void evaluateInteger(const ScalarOp &op, int64_t n,
-                            const void *const *in, void *out) {
+static void evaluateArithmetic(const ScalarOp &op, int64_t n,
+                               const void *const *in, void *out) {
   using U = std::make_unsigned_t<T>;
   unsigned bits = op.in.bits;
-  auto run = [&](auto f) {
-    if (bits >= sizeof(T) * 8)
-      binary<T, T>(n, in, out, f);
-    else
-      binary<T, T>(n, in, out,
-                   [&](T x, T y) { return wrap(T(f(x, y)), bits); });
-  };
+  auto run = [&](auto f) { wrapped<T>(op, n, in, out, f); };
   auto divide = [](T x, T y) -> T {
     return y == 0 ? 0 : y == -1 ? T(-U(x)) : T(x / y);
   };
@@ -325,6 +331,21 @@ static void evaluateInteger(const ScalarOp &op, int64_t n,
     return run([&](T x, T y) { return u(x) < u(y) ? x : y; });
   case Opcode::MaxUI:
     return run([&](T x, T y) { return u(x) > u(y) ? x : y; });
+  case Opcode::AbsI:
+    return unary<T, T>(n, in, out, [](T x) { return x < 0 ? T(-U(x)) : x; });
+  default:
+    return;
+  }
+}
+
+template <typename T>
+static void evaluateBits(const ScalarOp &op, int64_t n, const void *const *in,
+                         void *out) {
+  using U = std::make_unsigned_t<T>;
+  unsigned bits = op.in.bits;
+  auto run = [&](auto f) { wrapped<T>(op, n, in, out, f); };
+  auto u = [&](T x) { return plain(x, bits); };
+  switch (op.opcode) {
   case Opcode::AndI:
     return run([](T x, T y) { return T(x & y); });
   case Opcode::OrI:
@@ -338,12 +359,6 @@ static void evaluateInteger(const ScalarOp &op, int64_t n,
   case Opcode::ShRSI:
     return run(
         [&](T x, T y) { return T(x >> (u(y) < bits ? y : T(bits - 1))); });
-  case Opcode::CmpI:
-    return binary<int32_t, T>(n, in, out, [&](T x, T y) {
-      return compare(op.predicate, x, y, bits);
-    });
-  case Opcode::AbsI:
-    return unary<T, T>(n, in, out, [](T x) { return x < 0 ? T(-U(x)) : x; });
   case Opcode::CtPop:
     return unary<T, T>(n, in, out, [&](T x) {
       return T(__builtin_popcountll(uint64_t(u(x))));
@@ -357,6 +372,18 @@ static void evaluateInteger(const ScalarOp &op, int64_t n,
     return unary<T, T>(n, in, out, [&](T x) {
       return u(x) ? T(__builtin_ctzll(uint64_t(u(x)))) : T(bits);
     });
+  default:
+    return;
+  }
+}
+
+/// An integer as a float, or as an integer of more bits.
+template <typename T>
+static void convertInteger(const ScalarOp &op, int64_t n, const void *const *in,
+                           void *out) {
+  unsigned bits = op.in.bits;
+  auto u = [&](T x) { return plain(x, bits); };
+  switch (op.opcode) {
   case Opcode::SIToFP:
     if (op.out.kind == Kind::F64)
       return unary<double, T>(n, in, out, [](T x) { return double(x); });
@@ -381,6 +408,34 @@ static void evaluateInteger(const ScalarOp &op, int64_t n,
         n, in, out, [&](T x) { return wrap(int32_t(u(x)), op.out.bits); });
   default:
     return;
+  }
+}
+
+template <typename T>
+static void evaluateInteger(const ScalarOp &op, int64_t n,
+                            const void *const *in, void *out) {
+  switch (op.opcode) {
+  case Opcode::AndI:
+  case Opcode::OrI:
+  case Opcode::XOrI:
+  case Opcode::ShLI:
+  case Opcode::ShRUI:
+  case Opcode::ShRSI:
+  case Opcode::CtPop:
+  case Opcode::Ctlz:
+  case Opcode::Cttz:
+    return evaluateBits<T>(op, n, in, out);
+  case Opcode::SIToFP:
+  case Opcode::UIToFP:
+  case Opcode::ExtS:
+  case Opcode::ExtU:
+    return convertInteger<T>(op, n, in, out);
+  case Opcode::CmpI:
+    return binary<int32_t, T>(n, in, out, [&](T x, T y) {
+      return compare(op.predicate, x, y, op.in.bits);
+    });
+  default:
+    return evaluateArithmetic<T>(op, n, in, out);
   }
 }
 
@@ -442,54 +497,23 @@ template <typename T> static T flushed(T x) {
 }
 
 template <typename T>
-static void evaluateFloat(const ScalarOp &op, int64_t n, const void *const *in,
-                          void *out) {
+static void multiplyAdd(const ScalarOp &op, int64_t n, const void *const *in,
+                        void *out) {
+  auto *x = static_cast<const T *>(in[0]), *y = static_cast<const T *>(in[1]),
+       *z = static_cast<const T *>(in[2]);
+  auto *to = static_cast<T *>(out);
+  for (int64_t i = 0; i < n; ++i)
+    to[i] = std::fma(op.subtractsProduct ? -x[i] : x[i], y[i],
+                     op.subtractsAddend ? -z[i] : z[i]);
+}
+
+/// What a library of functions has.
+template <typename T>
+static void callFunction(const ScalarOp &op, int64_t n, const void *const *in,
+                         void *out) {
   auto one = [&](auto f) { unary<T, T>(n, in, out, f); };
   auto two = [&](auto f) { binary<T, T>(n, in, out, f); };
   switch (op.opcode) {
-  case Opcode::AddF:
-    return two([](T x, T y) { return x + y; });
-  case Opcode::SubF:
-    return two([](T x, T y) { return x - y; });
-  case Opcode::MulF:
-    return two([](T x, T y) { return x * y; });
-  case Opcode::DivF:
-    if (op.isApproximate)
-      return two([](T x, T y) { return x * flushed(T(1) / flushed(y)); });
-    return two([](T x, T y) { return x / y; });
-  case Opcode::RemF:
-    return two([](T x, T y) { return T(std::fmod(x, y)); });
-  case Opcode::NegF:
-    return one([](T x) { return -x; });
-  case Opcode::MaximumF:
-    return two([](T x, T y) {
-      return std::isnan(x) || std::isnan(y) ? x + y
-             : x == y                       ? (std::signbit(x) ? y : x)
-                                            : (x > y ? x : y);
-    });
-  case Opcode::MinimumF:
-    return two([](T x, T y) {
-      return std::isnan(x) || std::isnan(y) ? x + y
-             : x == y                       ? (std::signbit(x) ? x : y)
-                                            : (x < y ? x : y);
-    });
-  case Opcode::MaxNumF:
-    return two([](T x, T y) {
-      return std::isnan(x) ? y : std::isnan(y) ? x : x > y ? x : y;
-    });
-  case Opcode::MinNumF:
-    return two([](T x, T y) {
-      return std::isnan(x) ? y : std::isnan(y) ? x : x < y ? x : y;
-    });
-  case Opcode::Fma: {
-    auto *x = static_cast<const T *>(in[0]), *y = static_cast<const T *>(in[1]),
-         *z = static_cast<const T *>(in[2]);
-    auto *to = static_cast<T *>(out);
-    for (int64_t i = 0; i < n; ++i)
-      to[i] = std::fma(op.subtractsProduct ? -x[i] : x[i], y[i],
-                       op.subtractsAddend ? -z[i] : z[i]);
-    return;
-  }
   case Opcode::Exp:
     // By ex2.approx.ftz, as the one below.
     if (sizeof(T) == 4)
@@ -529,23 +553,15 @@ static void evaluateFloat(const ScalarOp &op, int64_t n, const void *const *in,
     return one([](T x) { return std::erf(x); });
   case Opcode::Pow:
     return two([](T x, T y) { return std::pow(x, y); });
-  case Opcode::AbsF:
-    return one([](T x) { return std::fabs(x); });
-  case Opcode::Floor:
-    return one([](T x) { return std::floor(x); });
-  case Opcode::Ceil:
-    return one([](T x) { return std::ceil(x); });
-  case Opcode::Round:
-    return one([](T x) { return std::round(x); });
-  case Opcode::RoundEven:
-    return one([](T x) { return std::nearbyint(x); });
-  case Opcode::Trunc:
-    return one([](T x) { return std::trunc(x); });
-  case Opcode::CopySign:
-    return two([](T x, T y) { return std::copysign(x, y); });
-  case Opcode::CmpF:
-    return binary<int32_t, T>(
-        n, in, out, [&](T x, T y) { return compareFloat(op.predicate, x, y); });
+  default:
+    return;
+  }
+}
+
+template <typename T>
+static void convertFloat(const ScalarOp &op, int64_t n, const void *const *in,
+                         void *out) {
+  switch (op.opcode) {
   case Opcode::FPToSI:
     if (op.out.kind == Kind::I64)
       return unary<int64_t, T>(n, in, out,
@@ -566,6 +582,90 @@ static void evaluateFloat(const ScalarOp &op, int64_t n, const void *const *in,
     return unary<float, T>(n, in, out, [](T x) { return float(x); });
   default:
     return;
+  }
+}
+
+/// The larger or smaller of two; of one NaN, that or the other.
+template <typename T>
+static void chooseFloat(const ScalarOp &op, int64_t n, const void *const *in,
+                        void *out) {
+  auto two = [&](auto f) { binary<T, T>(n, in, out, f); };
+  switch (op.opcode) {
+  case Opcode::MaximumF:
+    return two([](T x, T y) {
+      return std::isnan(x) || std::isnan(y) ? x + y
+             : x == y                       ? (std::signbit(x) ? y : x)
+                                            : (x > y ? x : y);
+    });
+  case Opcode::MinimumF:
+    return two([](T x, T y) {
+      return std::isnan(x) || std::isnan(y) ? x + y
+             : x == y                       ? (std::signbit(x) ? x : y)
+                                            : (x < y ? x : y);
+    });
+  case Opcode::MaxNumF:
+    return two([](T x, T y) {
+      return std::isnan(x) ? y : std::isnan(y) ? x : x > y ? x : y;
+    });
+  case Opcode::MinNumF:
+    return two([](T x, T y) {
+      return std::isnan(x) ? y : std::isnan(y) ? x : x < y ? x : y;
+    });
+  default:
+    return;
+  }
+}
+
+template <typename T>
+static void evaluateFloat(const ScalarOp &op, int64_t n, const void *const *in,
+                          void *out) {
+  auto one = [&](auto f) { unary<T, T>(n, in, out, f); };
+  auto two = [&](auto f) { binary<T, T>(n, in, out, f); };
+  switch (op.opcode) {
+  case Opcode::AddF:
+    return two([](T x, T y) { return x + y; });
+  case Opcode::SubF:
+    return two([](T x, T y) { return x - y; });
+  case Opcode::MulF:
+    return two([](T x, T y) { return x * y; });
+  case Opcode::DivF:
+    if (op.isApproximate)
+      return two([](T x, T y) { return x * flushed(T(1) / flushed(y)); });
+    return two([](T x, T y) { return x / y; });
+  case Opcode::RemF:
+    return two([](T x, T y) { return T(std::fmod(x, y)); });
+  case Opcode::NegF:
+    return one([](T x) { return -x; });
+  case Opcode::AbsF:
+    return one([](T x) { return std::fabs(x); });
+  case Opcode::Floor:
+    return one([](T x) { return std::floor(x); });
+  case Opcode::Ceil:
+    return one([](T x) { return std::ceil(x); });
+  case Opcode::Round:
+    return one([](T x) { return std::round(x); });
+  case Opcode::RoundEven:
+    return one([](T x) { return std::nearbyint(x); });
+  case Opcode::Trunc:
+    return one([](T x) { return std::trunc(x); });
+  case Opcode::CopySign:
+    return two([](T x, T y) { return std::copysign(x, y); });
+  case Opcode::CmpF:
+    return binary<int32_t, T>(
+        n, in, out, [&](T x, T y) { return compareFloat(op.predicate, x, y); });
+  case Opcode::Fma:
+    return multiplyAdd<T>(op, n, in, out);
+  case Opcode::MaximumF:
+  case Opcode::MinimumF:
+  case Opcode::MaxNumF:
+  case Opcode::MinNumF:
+    return chooseFloat<T>(op, n, in, out);
+  case Opcode::FPToSI:
+  case Opcode::FPToUI:
+  case Opcode::ConvertF:
+    return convertFloat<T>(op, n, in, out);
+  default:
+    return callFunction<T>(op, n, in, out);
   }
 }
 

@@ -342,23 +342,25 @@ static int64_t toInteger(double value, double low, double high) {
   return value < 0 ? int64_t(value) : int64_t(uint64_t(value));
 }
 
-template <bool RoundEach>
-void RegionProgram::run(MutableArrayRef<Scalar> registers,
-                        ReadTensor read) const {
-  auto bitsOf = [](Format format) -> unsigned {
+/// What instructions do beside one operation of C++: numbers in other formats.
+template <bool RoundEach> struct RegionProgram::Arithmetic {
+  static unsigned bitsOf(Format format) {
     constexpr unsigned bits[] = {64, 32, 16, 16, 1, 8, 16, 32, 64};
     return bits[static_cast<unsigned>(format)];
-  };
-  auto zeroExtended = [](int64_t value, unsigned bits) -> uint64_t {
+  }
+
+  static uint64_t zeroExtended(int64_t value, unsigned bits) {
     return bits == 64 ? uint64_t(value)
                       : uint64_t(value) & ((uint64_t(1) << bits) - 1);
-  };
-  auto wrap = [](uint64_t value, unsigned bits) -> int64_t {
+  }
+
+  static int64_t wrap(uint64_t value, unsigned bits) {
     if (bits == 1)
       return value & 1;
     return int64_t(value << (64 - bits)) >> (64 - bits);
-  };
-  auto roundTo = [](double value, Format format) -> double {
+  }
+
+  static double roundTo(double value, Format format) {
     if (RoundEach && format == Format::F32)
       return static_cast<float>(value);
     if (format == Format::F16)
@@ -366,8 +368,86 @@ void RegionProgram::run(MutableArrayRef<Scalar> registers,
     if (format == Format::BF16)
       return support::roundToBF16(value);
     return value;
-  };
+  }
 
+  /// The bits of one format as another.
+  static Scalar bitcastTo(Scalar x, Format from, Format to) {
+    using support::bitCast;
+    uint64_t bits = x.i;
+    if (from == Format::F64)
+      bits = bitCast<uint64_t>(x.f);
+    else if (from == Format::F32)
+      bits = bitCast<uint32_t>(float(x.f));
+    else if (from == Format::F16)
+      bits = support::doubleToF16(x.f);
+    else if (from == Format::BF16)
+      bits = support::doubleToBF16(x.f);
+    Scalar result;
+    if (to == Format::F64)
+      result.f = bitCast<double>(bits);
+    else if (to == Format::F32)
+      result.f = bitCast<float>(uint32_t(bits));
+    else if (to == Format::F16)
+      result.f = support::f16ToFloat(uint16_t(bits));
+    else if (to == Format::BF16)
+      result.f = support::bf16ToFloat(uint16_t(bits));
+    else
+      result.i = wrap(bits, bitsOf(to));
+    return result;
+  }
+
+  /// An integer of one width as one of another, or as a float, or the other way
+  /// round.
+  static Scalar convert(const Instruction &in, Scalar x) {
+    unsigned bits = bitsOf(in.format);
+    Scalar result;
+    switch (static_cast<Opcode>(in.opcode)) {
+    case SIToFP:
+      result.f =
+          roundTo(double(in.operand == Format::I1 ? -x.i : x.i), in.format);
+      break;
+    case UIToFP:
+      result.f =
+          roundTo(double(zeroExtended(x.i, bitsOf(in.operand))), in.format);
+      break;
+    case FPToSI:
+      result.i = wrap(
+          toInteger(x.f, -std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1)),
+          bits);
+      break;
+    case FPToUI:
+      result.i = wrap(toInteger(x.f, 0.0, std::ldexp(1.0, bits)), bits);
+      break;
+    case ExtSI:
+    case IndexCast:
+      result.i = wrap(in.operand == Format::I1 ? -x.i : x.i, bits);
+      break;
+    case ExtUI:
+    case IndexCastUI:
+      result.i = wrap(zeroExtended(x.i, bitsOf(in.operand)), bits);
+      break;
+    case TruncI:
+      result.i = wrap(x.i, bits);
+      break;
+    default:
+      llvm_unreachable("no conversion");
+    }
+    return result;
+  }
+
+  /// Truths of two integers; a one-bit integer is 0 or -1 where signs count.
+  static bool compare(const Instruction &in, Scalar x, Scalar y) {
+    unsigned bits = bitsOf(in.operand);
+    return compareIntegers(in.extra, bits == 1 ? -x.i : x.i,
+                           bits == 1 ? -y.i : y.i, zeroExtended(x.i, bits),
+                           zeroExtended(y.i, bits));
+  }
+};
+
+template <bool RoundEach>
+void RegionProgram::run(MutableArrayRef<Scalar> registers,
+                        ReadTensor read) const {
+  using A = Arithmetic<RoundEach>;
   for (const Instruction &in : instructions) {
     Scalar result;
     Scalar &x = registers[in.a], &y = registers[in.b], &z = registers[in.c];
@@ -375,7 +455,7 @@ void RegionProgram::run(MutableArrayRef<Scalar> registers,
 #define FLOAT(opcode, operation, value)                                        \
   case opcode: {                                                               \
     [[maybe_unused]] double a = x.f, b = y.f, c = z.f;                         \
-    result.f = roundTo(value, in.format);                                      \
+    result.f = A::roundTo(value, in.format);                                   \
     break;                                                                     \
   }
 #define TEST(opcode, operation, value)                                         \
@@ -386,84 +466,40 @@ void RegionProgram::run(MutableArrayRef<Scalar> registers,
   }
 #define INT(opcode, operation, value)                                          \
   case opcode: {                                                               \
-    unsigned bits = bitsOf(in.format);                                         \
+    unsigned bits = A::bitsOf(in.format);                                      \
     /* A one-bit integer is 0 or -1 where signs count. */                      \
     [[maybe_unused]] int64_t a = bits == 1 ? -x.i : x.i,                       \
                              b = bits == 1 ? -y.i : y.i;                       \
-    [[maybe_unused]] uint64_t ua = zeroExtended(x.i, bits),                    \
-                              ub = zeroExtended(y.i, bits);                    \
-    result.i = wrap(static_cast<uint64_t>(value), bits);                       \
+    [[maybe_unused]] uint64_t ua = A::zeroExtended(x.i, bits),                 \
+                              ub = A::zeroExtended(y.i, bits);                 \
+    result.i = A::wrap(static_cast<uint64_t>(value), bits);                    \
     break;                                                                     \
   }
 #define CONVERT(opcode, operation)
 #include "Opcodes.def"
     case FPowI:
-      result.f = roundTo(std::pow(x.f, double(y.i)), in.format);
+      result.f = A::roundTo(std::pow(x.f, double(y.i)), in.format);
       break;
     case SIToFP:
-      result.f =
-          roundTo(double(in.operand == Format::I1 ? -x.i : x.i), in.format);
-      break;
     case UIToFP:
-      result.f =
-          roundTo(double(zeroExtended(x.i, bitsOf(in.operand))), in.format);
-      break;
-    case FPToSI: {
-      unsigned bits = bitsOf(in.format);
-      result.i = wrap(
-          toInteger(x.f, -std::ldexp(1.0, bits - 1), std::ldexp(1.0, bits - 1)),
-          bits);
-      break;
-    }
-    case FPToUI: {
-      unsigned bits = bitsOf(in.format);
-      result.i = wrap(toInteger(x.f, 0.0, std::ldexp(1.0, bits)), bits);
-      break;
-    }
+    case FPToSI:
+    case FPToUI:
     case ExtSI:
     case IndexCast:
-      result.i = wrap(in.operand == Format::I1 ? -x.i : x.i, bitsOf(in.format));
-      break;
     case ExtUI:
     case IndexCastUI:
-      result.i = wrap(zeroExtended(x.i, bitsOf(in.operand)), bitsOf(in.format));
-      break;
     case TruncI:
-      result.i = wrap(x.i, bitsOf(in.format));
+      result = A::convert(in, x);
       break;
-    case Bitcast: {
-      using support::bitCast;
-      uint64_t bits = x.i;
-      if (in.operand == Format::F64)
-        bits = bitCast<uint64_t>(x.f);
-      else if (in.operand == Format::F32)
-        bits = bitCast<uint32_t>(float(x.f));
-      else if (in.operand == Format::F16)
-        bits = support::doubleToF16(x.f);
-      else if (in.operand == Format::BF16)
-        bits = support::doubleToBF16(x.f);
-      if (in.format == Format::F64)
-        result.f = bitCast<double>(bits);
-      else if (in.format == Format::F32)
-        result.f = bitCast<float>(uint32_t(bits));
-      else if (in.format == Format::F16)
-        result.f = support::f16ToFloat(uint16_t(bits));
-      else if (in.format == Format::BF16)
-        result.f = support::bf16ToFloat(uint16_t(bits));
-      else
-        result.i = wrap(bits, bitsOf(in.format));
+    case Bitcast:
+      result = A::bitcastTo(x, in.operand, in.format);
       break;
-    }
     case CmpF:
       result.i = compareFloats(in.extra, x.f, y.f);
       break;
-    case CmpI: {
-      unsigned bits = bitsOf(in.operand);
-      result.i = compareIntegers(
-          in.extra, bits == 1 ? -x.i : x.i, bits == 1 ? -y.i : y.i,
-          zeroExtended(x.i, bits), zeroExtended(y.i, bits));
+    case CmpI:
+      result.i = A::compare(in, x, y);
       break;
-    }
     case Select:
       result = x.i ? y : z;
       break;

@@ -220,12 +220,12 @@ private:
     int lhs = -1, rhs = -1; // And, Or
   };
 
-  // Building, MaskAnalysis.cpp.
+  // Building, MaskAnalysis.cpp and MaskForms.cpp.
   int addForm(Form form);
   int addTerm(Term term);
   int addExpression(Expression expression);
   int formOf(mlir::Value value);
-  Form buildForm(mlir::Value value);
+  class FormBuilder;
   Form unknownForm(mlir::Value value);
   Form termForm(Term term);
   bool isUnbounded(const Form &form) const;

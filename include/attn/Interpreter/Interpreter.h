@@ -97,6 +97,7 @@ private:
   };
 
   struct Compiler;
+  template <bool RoundEach> struct Arithmetic;
   template <bool RoundEach>
   void run(llvm::MutableArrayRef<Scalar> registers, ReadTensor read) const;
   void appendDistances(llvm::ArrayRef<Scalar> registers,

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "Lowerings.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -36,12 +36,13 @@ static Value chunkAddress(Emitter &e, const TileForm &form, Value base,
 
 /// Each thread rounds the chunks that it has copied, which are the same for all
 /// copies of a tile: it needs to wait for nobody.
-void KernelLowering::roundCopied(SmemType tile, Value base) {
+void gpu::roundCopied(KernelContext &k, SmemType tile, Value base) {
+  Emitter &e = k.e;
   TileForm form(tile);
   int64_t rowChunks = tile.getRowBytes() / chunkBytes;
   int64_t total = tile.getBoxRows() * rowChunks;
-  int64_t members = role.warps * TargetInfo::warpThreads;
-  Value self = e.add(e.shl(role.warpInRole, 5), lane);
+  int64_t members = k.role.warps * TargetInfo::warpThreads;
+  Value self = e.add(e.shl(k.role.warpInRole, 5), k.lane);
   struct Chunk {
     Value address, inside;
     Values words;
@@ -96,25 +97,27 @@ void KernelLowering::roundCopied(SmemType tile, Value base) {
 }
 
 /// The address of row 0 of what a copy reads.
-Value KernelLowering::planeOf(RingLoadOp op) {
+static Value planeOf(KernelContext &k, RingLoadOp op) {
+  Emitter &e = k.e;
   Values indices;
   int64_t rowIndex = op.getIndices().size() - 2;
   // The row may not be known yet, nor the page.
   for (auto [i, index] : llvm::enumerate(op.getIndices())) {
     bool isKnown = int64_t(i) != rowIndex && !(i == 0 && op.getTable());
-    indices.push_back(isKnown ? scalar(index) : e.c32(0));
+    indices.push_back(isKnown ? k.scalar(index) : e.c32(0));
   }
   return LLVM::PtrToIntOp::create(e.b, e.loc, e.i64,
-                                  elementPointer(op.getSource(), indices));
+                                  k.elementPointer(op.getSource(), indices));
 }
 
 /// What a copy computes from its tensor, its indices but that of the row, and
 /// the thread.
-KernelLowering::CopySource KernelLowering::copySource(RingLoadOp op) {
+static CopySource copySource(KernelContext &k, RingLoadOp op) {
+  Emitter &e = k.e;
   CopySource result;
   int64_t rank = op.getIndices().size();
-  Values source = of(op.getSource());
-  Value colStride = source[2 * rank], plane = planeOf(op);
+  Values source = k.of(op.getSource());
+  Value colStride = source[2 * rank], plane = planeOf(k, op);
   result.rowBytes = e.mul(source[2 * rank - 1], elementBytesOf(op));
   Value all = e.or_(plane, result.rowBytes);
   if (op.getTable())
@@ -124,13 +127,13 @@ KernelLowering::CopySource KernelLowering::copySource(RingLoadOp op) {
     result.aligned = e.and_(result.aligned, e.eq(colStride, 1));
   // Neighbouring threads copy neighbouring chunks of a row.
   int64_t rowChunks = op.getTile().getType().getRowBytes() / chunkBytes;
-  Value self = e.add(e.shl(role.warpInRole, 5), lane);
+  Value self = e.add(e.shl(k.role.warpInRole, 5), k.lane);
   result.row = e.udiv(self, rowChunks);
   result.chunk = e.urem(self, rowChunks);
   result.mine = e.add(plane, e.add(e.mul(e.sext64(result.row), result.rowBytes),
                                    e.shl(e.sext64(result.chunk), 4)));
   if (op.getStart()) {
-    Value at = elementPointer(op.getStart(), {scalar(op.getIndices()[0])});
+    Value at = k.elementPointer(op.getStart(), {k.scalar(op.getIndices()[0])});
     Value start = LLVM::SMaxOp::create(e.b, e.loc, e.load(e.i32, at), e.c32(0));
     // A tensor without rows has none that are copied.
     Value rows =
@@ -140,12 +143,13 @@ KernelLowering::CopySource KernelLowering::copySource(RingLoadOp op) {
   return result;
 }
 
-Value KernelLowering::rowOffset(RingLoadOp op, const CopySource &from,
-                                Value position) {
+static Value rowOffset(KernelContext &k, RingLoadOp op, const CopySource &from,
+                       Value position) {
+  Emitter &e = k.e;
   auto smin = [&](Value x, Value y) -> Value {
     return LLVM::SMinOp::create(e.b, e.loc, x, y);
   };
-  Values source = of(op.getSource());
+  Values source = k.of(op.getSource());
   int64_t rank = op.getIndices().size();
   Value rows = e.trunc32(source[rank - 1]);
   if (op.getStart()) {
@@ -158,10 +162,10 @@ Value KernelLowering::rowOffset(RingLoadOp op, const CopySource &from,
   if (!op.getTable())
     return e.mul(e.sext64(position), from.rowBytes);
   // A row behind the last key may be behind the last page.
-  Value last = e.sub(e.trunc32(of(op.getTable())[2]), e.c32(1));
+  Value last = e.sub(e.trunc32(k.of(op.getTable())[2]), e.c32(1));
   Value number = smin(e.udiv(position, rows), last);
   Value at =
-      elementPointer(op.getTable(), {scalar(op.getIndices()[0]), number});
+      k.elementPointer(op.getTable(), {k.scalar(op.getIndices()[0]), number});
   // No entry leads out of the tensor.
   Value page = LLVM::SMaxOp::create(e.b, e.loc, e.load(e.i32, at), e.c32(0));
   page = smin(page, e.sub(e.trunc32(source[1]), e.c32(1)));
@@ -179,14 +183,14 @@ static bool isRowOfElements(RingLoadOp op) {
 }
 
 /// Computes ahead of a loop what its copies do not change.
-void KernelLowering::prepareCopies(scf::ForOp loop) {
+void gpu::prepareCopies(KernelContext &k, scf::ForOp loop) {
   auto isOutside = [&](Value value) {
     return !loop->isAncestor(value.getParentRegion()->getParentOp());
   };
   loop.walk([&](RingLoadOp op) {
     auto memref = dyn_cast<MemRefType>(op.getSource().getType());
     int64_t rank = op.getIndices().size();
-    if (!memref || rank < 2 || copySources.contains(op) ||
+    if (!memref || rank < 2 || k.copySources.contains(op) ||
         isRowOfElements(op) ||
         op.getTile().getType().getRowBytes() % chunkBytes ||
         !isOutside(op.getSource()))
@@ -194,38 +198,41 @@ void KernelLowering::prepareCopies(scf::ForOp loop) {
     for (auto [i, index] : llvm::enumerate(op.getIndices()))
       if (int64_t(i) != rank - 2 && !isOutside(index))
         return;
-    copySources[op] = copySource(op);
+    k.copySources[op] = copySource(k, op);
   });
 }
 
 /// Copies a row element by element, which asks nothing of its alignment.
-void KernelLowering::copyElements(RingLoadOp op) {
+static void copyElements(KernelContext &k, RingLoadOp op) {
+  Emitter &e = k.e;
   constexpr int64_t bytes = 4;
   int64_t cols = op.getTile().getType().getStoredCols();
-  int64_t members = role.warps * TargetInfo::warpThreads;
+  int64_t members = k.role.warps * TargetInfo::warpThreads;
   int64_t rank = op.getIndices().size();
-  Values source = of(op.getSource()), indices = flat(op.getIndices());
+  Values source = k.of(op.getSource()), indices = k.flat(op.getIndices());
   Value first = LLVM::PtrToIntOp::create(
-      e.b, e.loc, e.i64, elementPointer(op.getSource(), indices));
+      e.b, e.loc, e.i64, k.elementPointer(op.getSource(), indices));
   Value left = e.sub(e.trunc32(source[rank]), indices[rank - 1]);
   Value stride = e.mul(source[2 * rank], bytes);
-  Value self = e.add(e.shl(role.warpInRole, 5), lane);
+  Value self = e.add(e.shl(k.role.warpInRole, 5), k.lane);
   for (int64_t done = 0; done < cols; done += members) {
     Value col = e.add(self, done);
     Value inside = e.lt(col, e.c32(cols));
     Value size = e.select(e.lt(col, left), e.c32(bytes), e.c32(0));
     e.assembly("@$3 cp.async.ca.shared.global [$0], [$1], 4, $2;",
                "r,l,r,b,~{memory}",
-               {e.add(scalar(op.getTile()), e.shl(col, 2)),
+               {e.add(k.scalar(op.getTile()), e.shl(col, 2)),
                 e.add(first, e.mul(e.sext64(col), stride)), size, inside});
   }
 }
 
+namespace {
+
 /// One load of a ring by cp.async: each thread of the role copies chunks of 16
 /// bytes. Where rows do not start at such, it goes element by element.
-class KernelLowering::AsyncLoad {
+class AsyncLoad {
 public:
-  AsyncLoad(KernelLowering &kernel, RingLoadOp op)
+  AsyncLoad(KernelContext &kernel, RingLoadOp op)
       : k(kernel), e(kernel.e), op(op), tile(op.getTile().getType()),
         form(tile), rows(tile.getBoxRows()),
         rowChunks(tile.getRowBytes() / chunkBytes), total(rows * rowChunks),
@@ -247,7 +254,7 @@ private:
   void copyUnrolled();
   void copyElements(Value first, Block *join, bool isOrdered);
 
-  KernelLowering &k;
+  KernelContext &k;
   Emitter &e;
   RingLoadOp op;
   SmemType tile;
@@ -268,10 +275,12 @@ private:
   Value self;
 };
 
-void KernelLowering::AsyncLoad::locate() {
+} // namespace
+
+void AsyncLoad::locate() {
   int64_t rank = cast<MemRefType>(op.getSource().getType()).getRank();
   auto prepared = k.copySources.find(op);
-  from = prepared != k.copySources.end() ? prepared->second : k.copySource(op);
+  from = prepared != k.copySources.end() ? prepared->second : copySource(k, op);
   Values source = k.of(op.getSource()), indices = k.flat(op.getIndices());
   Value columns = source[rank];
   colStride = source[2 * rank];
@@ -288,23 +297,23 @@ void KernelLowering::AsyncLoad::locate() {
   self = e.add(e.shl(k.role.warpInRole, 5), k.lane);
 }
 
-Value KernelLowering::AsyncLoad::offsetOf(Value row) {
-  return gathers ? k.rowOffset(op, from, e.add(firstRow, row))
+Value AsyncLoad::offsetOf(Value row) {
+  return gathers ? rowOffset(k, op, from, e.add(firstRow, row))
                  : e.mul(e.sext64(row), from.rowBytes);
 }
 
-Value KernelLowering::AsyncLoad::addressOf(Value row, Value chunk) {
-  Value plane = k.planeOf(op);
+Value AsyncLoad::addressOf(Value row, Value chunk) {
+  Value plane = planeOf(k, op);
   return e.add(e.add(plane, down),
                e.add(offsetOf(row), e.shl(e.sext64(chunk), 4)));
 }
 
-Value KernelLowering::AsyncLoad::destination(Value row, Value chunk) {
+Value AsyncLoad::destination(Value row, Value chunk) {
   return chunkAddress(e, form, base, row, chunk);
 }
 
 /// Whether a row exists; null where all do.
-Value KernelLowering::AsyncLoad::isLive(Value row) {
+Value AsyncLoad::isLive(Value row) {
   Value position = e.add(firstRow, row), live;
   if (op.getRows())
     live = e.lt(position, k.scalar(op.getRows()));
@@ -317,9 +326,8 @@ Value KernelLowering::AsyncLoad::isLive(Value row) {
 }
 
 /// `inside`: whether the tile has the chunk; null where it has.
-void KernelLowering::AsyncLoad::copyChunk(Value to, int64_t offset, Value at,
-                                          Value row, Value chunk,
-                                          Value inside) {
+void AsyncLoad::copyChunk(Value to, int64_t offset, Value at, Value row,
+                          Value chunk, Value inside) {
   bool hints = op.getEvictFirst() && k.target.hasTensorCopy;
   Value bytes;
   if (colsLeft) {
@@ -350,7 +358,7 @@ void KernelLowering::AsyncLoad::copyChunk(Value to, int64_t offset, Value at,
 }
 
 /// Addresses of many chunks, one after the other, would fill the registers.
-void KernelLowering::AsyncLoad::copyInLoop() {
+void AsyncLoad::copyInLoop() {
   Block *head = e.newBlock(e.i32), *body = e.newBlock(), *end = e.newBlock();
   e.branch(head, {self});
   e.startBlock(head);
@@ -374,13 +382,13 @@ void KernelLowering::AsyncLoad::copyInLoop() {
 
 /// What a table has of all rows is on its way at once. Where threads go down
 /// within boxes, which lie in one page each, one is found for its rows.
-Values KernelLowering::AsyncLoad::findGathered() {
+Values AsyncLoad::findGathered() {
   Values found, offsets;
   bool isSteady = members % rowChunks == 0;
   int64_t boxRows = op.getBoxes().value_or(0);
   bool isBoxed = isSteady && boxRows && boxRows % (members / rowChunks) == 0;
   for (int64_t row = 0; isBoxed && row < rows; row += boxRows)
-    offsets.push_back(k.rowOffset(op, from, e.add(firstRow, row)));
+    offsets.push_back(rowOffset(k, op, from, e.add(firstRow, row)));
   for (int64_t done = 0; gathers && done < total; done += members) {
     if (isBoxed) {
       int64_t below = done / rowChunks;
@@ -398,7 +406,7 @@ Values KernelLowering::AsyncLoad::findGathered() {
 }
 
 /// Threads that keep their column go down by whole patterns of the swizzle.
-void KernelLowering::AsyncLoad::copyUnrolled() {
+void AsyncLoad::copyUnrolled() {
   int64_t rowsAtOnce = members / rowChunks;
   bool isSteady = members % rowChunks == 0;
   bool repeats = isSteady && (!form.swizzle || rowsAtOnce % 8 == 0);
@@ -429,8 +437,7 @@ void KernelLowering::AsyncLoad::copyUnrolled() {
 
 /// Any strides: element by element from chunk `index` on, ordered before the
 /// commit by a fence.
-void KernelLowering::AsyncLoad::copyElements(Value index, Block *join,
-                                             bool isOrdered) {
+void AsyncLoad::copyElements(Value index, Block *join, bool isOrdered) {
   Block *slow = e.b.getInsertionBlock();
   Block *copy = e.newBlock(), *done = e.newBlock();
   e.branch(e.lt(index, e.c32(total)), copy, done);
@@ -438,7 +445,7 @@ void KernelLowering::AsyncLoad::copyElements(Value index, Block *join,
   Value row = e.udiv(index, rowChunks), chunk = e.urem(index, rowChunks);
   Value live = isLive(row), to = destination(row, chunk);
   Value colBytes = e.mul(colStride, elementBytes);
-  Value line = e.add(e.add(k.planeOf(op), down), offsetOf(row));
+  Value line = e.add(e.add(planeOf(k, op), down), offsetOf(row));
   std::string width = std::to_string(elementBytes * 8);
   for (int64_t i = 0; i < chunkBytes / elementBytes; ++i) {
     Value col = e.add(e.mul(chunk, chunkBytes / elementBytes), i);
@@ -459,7 +466,7 @@ void KernelLowering::AsyncLoad::copyElements(Value index, Block *join,
   e.branch(join);
 }
 
-void KernelLowering::AsyncLoad::lower(bool isOrdered) {
+void AsyncLoad::lower(bool isOrdered) {
   locate();
   Block *fast = e.newBlock(), *join = e.newBlock();
   Block *slow = e.newBlock(e.i32);
@@ -476,16 +483,16 @@ void KernelLowering::AsyncLoad::lower(bool isOrdered) {
   e.startBlock(join);
 }
 
-LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
+LogicalResult gpu::lowerAsyncLoad(KernelContext &k, RingLoadOp op) {
   SmemType tile = op.getTile().getType();
   const RingLayout *ring =
-      layout.ring(op.getTile().getDefiningOp<RingAcquireOp>().getRing());
-  if (ring->producers != role.warps)
+      k.layout.ring(op.getTile().getDefiningOp<RingAcquireOp>().getRing());
+  if (ring->producers != k.role.warps)
     return unsupported(op, "a role of the ring's " + Twine(ring->producers) +
                                " producing warps, but got " +
-                               Twine(role.warps));
+                               Twine(k.role.warps));
   if (isRowOfElements(op)) {
-    copyElements(op);
+    copyElements(k, op);
     return success();
   }
   int64_t rank = cast<MemRefType>(op.getSource().getType()).getRank();
@@ -495,6 +502,6 @@ LogicalResult KernelLowering::lowerAsyncLoad(RingLoadOp op) {
   if (tile.getRowBytes() % chunkBytes)
     return unsupported(op, "rows of a multiple of 16 bytes, but got " +
                                Twine(tile.getRowBytes()));
-  AsyncLoad(*this, op).lower(/*isOrdered=*/ring->fill == Fill::CpAsync);
+  AsyncLoad(k, op).lower(/*isOrdered=*/ring->fill == Fill::CpAsync);
   return success();
 }

@@ -23,8 +23,8 @@ using namespace mlir::tile_gpu;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
-/// The size of the kernel's clusters, which all that has one agrees on.
-LogicalResult KernelLowering::checkCluster() {
+FailureOr<int64_t> gpu::clusterOf(KernelOp kernel, const TargetInfo &target) {
+  int64_t cluster = 1;
   Operation *first = nullptr;
   auto note = [&](Operation *op, std::optional<uint64_t> size) {
     if (!size || int64_t(*size) == cluster)
@@ -71,22 +71,22 @@ LogicalResult KernelLowering::checkCluster() {
     return first->emitOpError("expected a schedule whose items are drawn for "
                               "clusters of ")
            << cluster << " blocks, but got none";
-  return success();
+  return cluster;
 }
 
-Value KernelLowering::blockInCluster() {
+Value gpu::blockInCluster(Emitter &e) {
   return e.call("llvm.nvvm.read.ptx.sreg.cluster.ctarank", e.i32, {});
 }
 
-Value KernelLowering::inBlock(Value address, Value block) {
+Value gpu::inBlock(Emitter &e, Value address, Value block) {
   return e
       .assembly("mapa.shared::cluster.u32 $0, $1, $2;", "=r,r,r",
                 {address, block}, e.i32, /*isVolatile=*/false)
       .front();
 }
 
-void KernelLowering::arriveInBlock(Value barrier, Value predicate,
-                                   bool publishes) {
+void gpu::arriveInBlock(Emitter &e, Value barrier, Value predicate,
+                        bool publishes) {
   // Of the whole cluster's memory, with a fence of many cycles; reads that have
   // ended need none.
   StringRef order = publishes ? ".release.cluster" : "";
@@ -95,11 +95,12 @@ void KernelLowering::arriveInBlock(Value barrier, Value predicate,
 }
 
 /// Lane n arrives in block n.
-void KernelLowering::arriveInCluster(Value barrier) {
-  arriveInBlock(inBlock(barrier, lane), e.lt(lane, e.c32(cluster)));
+void gpu::arriveInCluster(KernelContext &k, Value barrier) {
+  Emitter &e = k.e;
+  arriveInBlock(e, inBlock(e, barrier, k.lane), e.lt(k.lane, e.c32(k.cluster)));
 }
 
-void KernelLowering::syncCluster() {
+void gpu::syncCluster(Emitter &e) {
   e.call("llvm.nvvm.barrier.cluster.arrive", {});
   e.call("llvm.nvvm.barrier.cluster.wait", {});
 }
@@ -111,7 +112,7 @@ Value KernelLowering::drawForCluster(SchedulerOp scheduler, Value total,
   const TicketLayout &tickets = *layout.tickets(scheduler);
   Value word = address(tickets.drawn), full = address(tickets.drawnFull);
   Value empty = address(tickets.drawnEmpty);
-  Value phase = e.and_(iteration, 1), block = blockInCluster();
+  Value phase = e.and_(iteration, 1), block = blockInCluster(e);
   Block *first = e.newBlock(), *all = e.newBlock();
   e.branch(e.eq(block, 0), first, all);
   e.startBlock(first);
@@ -119,8 +120,8 @@ Value KernelLowering::drawForCluster(SchedulerOp scheduler, Value total,
   Value drawn = drawTicket(scheduler, e.udiv(total, cluster));
   Value mine = e.lt(lane, e.c32(cluster));
   e.assembly("@$2 st.shared::cluster.b32 [$0], $1;", "r,r,b,~{memory}",
-             {inBlock(word, lane), drawn, mine});
-  arriveInBlock(inBlock(full, lane), mine, /*publishes=*/true);
+             {inBlock(e, word, lane), drawn, mine});
+  arriveInBlock(e, inBlock(e, full, lane), mine, /*publishes=*/true);
   e.branch(all);
   e.startBlock(all);
   // What another block wrote is seen by whom its arrival has reached.
@@ -131,7 +132,7 @@ Value KernelLowering::drawForCluster(SchedulerOp scheduler, Value total,
                  "=r,r,b,~{memory}", {word, lane0}, e.i32)
           .front();
   number = e.shuffleIndex(number, 0);
-  arriveInBlock(inBlock(empty, e.c32(0)), lane0, /*publishes=*/true);
+  arriveInBlock(e, inBlock(e, empty, e.c32(0)), lane0, /*publishes=*/true);
   // The first items are the blocks' own numbers; tickets count from there.
   Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
   return e.add(e.add(e.mul(number, cluster), blocks), block);

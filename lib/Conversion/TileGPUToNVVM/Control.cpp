@@ -28,7 +28,7 @@ static bool isOverPositions(scf::ForOp op) {
 }
 
 LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
-  prepareCopies(op);
+  prepareCopies(*this, op);
   // One instruction for a sum and one for a comparison, instead of two each.
   bool isShort = isOverPositions(op);
   auto bound = [&](Value value) {

@@ -8,8 +8,7 @@
 #ifndef ATTN_LIB_CONVERSION_TILEGPUTONVVM_GLOBALACCESS_H
 #define ATTN_LIB_CONVERSION_TILEGPUTONVVM_GLOBALACCESS_H
 
-#include "Emitter.h"
-#include "mlir/IR/BuiltinTypes.h"
+#include "KernelContext.h"
 
 namespace attn::gpu {
 
@@ -52,11 +51,24 @@ public:
   /// Leaves no bound where `extent` elements of an axis are known to lie below
   /// it, and one comparison where all or none of them do.
   void simplifyBound(int axis, int64_t extent);
+  /// The size of a dimension is an index, positions are i32.
+  void narrowBound(int axis) {
+    if (bounds[axis] && bounds[axis].getType() == e.i64)
+      bounds[axis] =
+          mlir::LLVM::TruncOp::create(e.b, e.loc, e.i32, bounds[axis]);
+  }
 };
 
 /// A number that divides an index, by the arithmetic that it comes from; 0 if
 /// that is 0.
 int64_t knownDivisor(Value index);
+
+/// Of a fragment in memory of blocks of 16 rows (FragmentOrder.h) calls
+/// body(index of the first register, address, offset) for each four elements
+/// that this thread has, which follow one another.
+void forFragmentOrder(KernelContext &k, tg::FragType type, const Values &memref,
+                      mlir::MemRefType memory, Values indices,
+                      llvm::function_ref<void(int64_t, Value, int64_t)> body);
 
 } // namespace attn::gpu
 

@@ -22,99 +22,11 @@ using namespace ::attn::gpu;
 static constexpr int64_t groupWarps =
     TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
 
-int64_t gpu::blockRowsOf(Scope scope) {
-  return scope == Scope::Warp ? MmaShape::warp().m : MmaShape::warpgroup().m;
-}
-
-bool gpu::isPacked(FragType type) {
-  return type.getElementType().isBF16() || type.getElementType().isF16();
-}
-
-FragShape::FragShape(FragType type)
-    : blocks(type.getRows() / blockRowsOf(type.getScope())),
-      colBlocks(type.getCols() / 8), blockRows(blockRowsOf(type.getScope())) {}
-
 KernelLowering::KernelLowering(KernelOp kernel, const TargetInfo &target,
                                OpBuilder moduleBuilder)
-    : kernel(kernel), target(target), moduleBuilder(moduleBuilder),
-      e(kernel.getContext()), placement(kernel), threads(placement.threads) {}
-
-LogicalResult KernelLowering::unsupported(Operation *op,
-                                          const Twine &expected) {
-  return op->emitOpError("expected ") << expected;
-}
-
-//===----------------------------------------------------------------------===//
-// Values
-//===----------------------------------------------------------------------===//
-
-Values &KernelLowering::of(Value value) {
-  auto loaded = packedLoads.find(value);
-  if (loaded == packedLoads.end())
-    return values[value];
-  // Made anew for each user, so that nothing waits for the load before; what
-  // is the same LLVM finds.
-  auto &[words, places, memory] = loaded->second;
-  Values elements;
-  for (unsigned place : places)
-    elements.push_back(e.widen(e.unpack(words[place / 2], place % 2, memory)));
-  return values[value] = std::move(elements);
-}
-
-Type KernelLowering::scalarType(Type type) {
-  return type.isIndex() ? e.i64 : type;
-}
-
-int64_t KernelLowering::registerCount(Type type) {
-  if (auto token = dyn_cast<TokenType>(type))
-    return token.getFragType().getRegisters();
-  if (auto frag = dyn_cast<FragType>(type))
-    return frag.getRegisters();
-  auto vec = cast<VecType>(type);
-  if (vec.getAxis() == Axis::Row)
-    return vec.getSize() / blockRowsOf(vec.getScope()) * 2;
-  return vec.getSize() / 8 * 2;
-}
-
-Type KernelLowering::registerType(Type type) {
-  if (auto frag = dyn_cast<FragType>(type))
-    return isPacked(frag) || frag.getElementType().isTF32()
-               ? e.i32
-               : frag.getElementType();
-  if (auto vec = dyn_cast<VecType>(type))
-    return vec.getElementType();
-  return e.f32; // Tokens own accumulators.
-}
-
-void KernelLowering::flatten(Type type, SmallVectorImpl<Type> &types) {
-  if (isa<FragType, VecType, TokenType>(type))
-    types.append(registerCount(type), registerType(type));
-  else if (isa<SmemType>(type))
-    types.push_back(e.i32);
-  else if (isa<TensorMapType>(type))
-    types.push_back(e.generic);
-  else if (auto memref = dyn_cast<MemRefType>(type)) {
-    types.push_back(e.global);
-    types.append(2 * memref.getRank(), e.i64);
-  } else
-    types.push_back(scalarType(type));
-}
-
-Values KernelLowering::flat(ValueRange operands) {
-  Values result;
-  for (Value operand : operands)
-    llvm::append_range(result, of(operand));
-  return result;
-}
-
-void KernelLowering::setAll(ValueRange results, ValueRange flat) {
-  size_t at = 0;
-  for (Value result : results) {
-    SmallVector<Type> types;
-    flatten(result.getType(), types);
-    set(result, Values(flat.slice(at, types.size())));
-    at += types.size();
-  }
+    : KernelContext(kernel, target), moduleBuilder(moduleBuilder),
+      placement(kernel) {
+  threads = placement.threads;
 }
 
 //===----------------------------------------------------------------------===//
@@ -195,8 +107,10 @@ LogicalResult KernelLowering::run() {
     persistent |= scheduler.getKind() != ScheduleKind::Grid;
   if (threads == 0)
     return kernel.emitOpError("expected 1 role or more, but got none");
-  if (failed(checkCluster()) || failed(layout.read(kernel)))
+  FailureOr<int64_t> blocks = clusterOf(kernel, target);
+  if (failed(blocks) || failed(layout.read(kernel)))
     return failure();
+  cluster = *blocks;
   if (!layout.isPlaced())
     return kernel.emitOpError("expected its shared memory and barriers to have "
                               "places; run tile-gpu-allocate-shared first");
@@ -254,7 +168,7 @@ void KernelLowering::initializeBarriers() {
   e.startBlock(rest);
   // Other blocks arrive at these barriers, too.
   if (cluster > 1)
-    return syncCluster();
+    return syncCluster(e);
   e.call("llvm.nvvm.barrier.cta.sync.aligned.all", {e.c32(0)});
 }
 
@@ -299,7 +213,7 @@ LogicalResult KernelLowering::dispatchRoles() {
         return failure();
       // A block's shared memory outlives what others have to say to it.
       if (cluster > 1)
-        syncCluster();
+        syncCluster(e);
       LLVM::ReturnOp::create(e.b, e.loc, ValueRange());
       if (next)
         e.startBlock(next);
@@ -330,17 +244,10 @@ LogicalResult KernelLowering::lowerRole(RoleOp op) {
                      ? e.eq(e.and_(thread, TargetInfo::warpgroupThreads - 1), 0)
                      : lane0;
   set(op.getBody().getArgument(0), {role.member});
-  openTurns(op);
+  openTurns(*this, op);
   if (failed(lowerBlock(op.getBody().front())))
     return failure();
-  closeTurns(op);
-  return success();
-}
-
-LogicalResult KernelLowering::lowerBlock(Block &block) {
-  for (Operation &op : block.without_terminator())
-    if (failed(lowerOp(&op)))
-      return failure();
+  closeTurns(*this, op);
   return success();
 }
 
@@ -399,19 +306,6 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
         set(o.getTile(), {address(*offset)});
         return success();
       })
-      .Case([&](RingAcquireOp o) { return lowerAcquire(o); })
-      .Case([&](RingWaitOp o) { return lowerWait(o); })
-      .Case([&](RingViewSlotOp o) { return lowerView(o); })
-      .Case([&](RingReleaseOp o) { return lowerRelease(o); })
-      .Case([&](RingCommitOp o) { return lowerCommit(o); })
-      .Case([&](RingLoadOp o) { return lowerRingLoad(o); })
-      .Case([&](ExchangeOp o) { return lowerExchange(o); })
-      .Case<BarrierSyncOp, TurnWaitOp, TurnPassOp>([&](auto o) {
-        return lowerBarrier(o, o.getBarrier(), o.getMember());
-      })
-      .Case([&](BulkStoreOp o) { return lowerBulkStore(o); })
-      .Case([&](BulkReduceOp o) { return lowerBulkReduce(o); })
-      .Case([&](BulkWaitOp o) { return lowerBulkWait(o); })
       .Case([&](LaunchDependentsOp) {
         e.assembly("griddepcontrol.launch_dependents;", "", {});
         return success();
@@ -420,56 +314,29 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
         e.assembly("griddepcontrol.wait;", "~{memory}", {});
         return success();
       })
+      // Other names of what there is.
       .Case([&](SmemTransposeOp o) {
         set(o.getResult(), of(o.getTile()));
         return success();
       })
-      .Case([&](SmemSliceOp o) { return lowerSlice(o); })
-      .Case([&](SmemClearRowsOp o) { return lowerClearRows(o); })
-      .Case([&](SmemRampOp o) { return lowerSmemRamp(o); })
-      .Case([&](SmemMapOp o) { return lowerSmemMap(o); })
-      .Case([&](SmemTurnOp o) { return lowerSmemTurn(o); })
-      .Case([&](FragFillOp o) { return lowerFill(o); })
       .Case([&](FragCopyOp o) {
         set(o.getResult(), of(o.getValue()));
         return success();
       })
-      .Case([&](FragLoadOp o) { return lowerFragLoad(o); })
-      .Case([&](FragStoreOp o) {
-        return seenByWarp([&] { return lowerFragStore(o); });
-      })
-      .Case([&](FragConvertOp o) { return lowerConvert(o); })
-      .Case([&](FragPadOp o) { return lowerPad(o); })
-      .Case([&](VecLoadOp o) { return lowerVecLoad(o); })
-      .Case([&](VecStoreOp o) {
-        return seenByWarp([&] { return lowerVecStore(o); });
-      })
-      .Case([&](ScanOp o) { return lowerScan(o); })
-      .Case([&](AnyOp o) { return lowerAny(o); })
-      .Case([&](VecElementsOp o) { return lowerVecElements(o); })
-      .Case([&](MmaIssueOp o) { return lowerIssue(o); })
-      .Case([&](MmaWaitOp o) { return lowerMmaWait(o); })
-      .Case([&](MmaSyncOp o) { return lowerMmaSync(o); })
-      .Case([&](MapOp o) { return lowerMap(o); })
-      .Case([&](ReduceOp o) { return lowerReduce(o); })
-      .Case([&](MergeStatesOp o) { return lowerMerge(o); })
-      .Case([&](GlobalLoadOp o) { return lowerGlobalLoad(o); })
-      .Case([&](GlobalStoreBitsOp o) { return lowerStoreBits(o); })
-      .Case([&](GlobalStoreOp o) {
-        return lowerGlobalWrite(o, o.getValue(), o.getDestination(),
-                                o.getIndices(), o.getRows(), o.getTransposed(),
-                                o.getPermuted(), /*reduce=*/false);
-      })
-      .Case([&](GlobalReduceOp o) {
-        return lowerGlobalWrite(o, o.getValue(), o.getDestination(),
-                                o.getIndices(), o.getRows(), o.getTransposed(),
-                                /*permuted=*/false, /*reduce=*/true);
-      })
+      .Case<RingAcquireOp, RingWaitOp, RingViewSlotOp, RingReleaseOp,
+            RingCommitOp, RingLoadOp, ExchangeOp, BarrierSyncOp, TurnWaitOp,
+            TurnPassOp, BulkStoreOp, BulkReduceOp, BulkWaitOp, SmemSliceOp,
+            SmemClearRowsOp, SmemRampOp, SmemMapOp, SmemTurnOp, FragFillOp,
+            FragLoadOp, FragStoreOp, FragConvertOp, FragPadOp, VecLoadOp,
+            VecStoreOp, ScanOp, AnyOp, VecElementsOp, MmaIssueOp, MmaWaitOp,
+            MmaSyncOp, MapOp, ReduceOp, MergeStatesOp, GlobalLoadOp,
+            GlobalStoreBitsOp, GlobalStoreOp, GlobalReduceOp>(
+          [&](auto o) { return lower(*this, o); })
       .Default([&](Operation *o) {
         if (isa<memref::MemRefDialect>(o->getDialect()))
-          return lowerMemory(o);
+          return lowerMemory(*this, o);
         if (isa<math::MathDialect>(o->getDialect()))
-          return lowerMath(o);
-        return lowerScalar(o);
+          return lowerMath(*this, o);
+        return lowerScalar(*this, o);
       });
 }

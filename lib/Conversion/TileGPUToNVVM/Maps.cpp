@@ -15,7 +15,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "Lowerings.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -86,10 +86,12 @@ columnStep(Operation *op, const DenseMap<Value, int64_t> &known) {
   return std::nullopt;
 }
 
+namespace {
+
 /// One map. Elements of a thread have a row key and a column key each.
-class KernelLowering::MapLowering {
+class MapLowering {
 public:
-  MapLowering(KernelLowering &kernel, MapOp op)
+  MapLowering(KernelContext &kernel, MapOp op)
       : k(kernel), e(kernel.e), op(op), body(op.getBody().front()) {}
   LogicalResult lower();
 
@@ -120,7 +122,7 @@ private:
   bool dividesByShared(Operation *inner, unsigned kind);
   void divideByShared(Operation *inner);
 
-  KernelLowering &k;
+  KernelContext &k;
   Emitter &e;
   MapOp op;
   Block &body;
@@ -144,7 +146,9 @@ private:
   SmallVector<Value> rowIndices, colIndices;
 };
 
-void KernelLowering::MapLowering::findElements() {
+} // namespace
+
+void MapLowering::findElements() {
   for (Type type :
        llvm::concat<Type>(llvm::to_vector(op.getInputs().getTypes()),
                           llvm::to_vector(op.getResultTypes()))) {
@@ -165,7 +169,7 @@ void KernelLowering::MapLowering::findElements() {
                            : std::pair{int64_t(0), i});
 }
 
-void KernelLowering::MapLowering::findDependences() {
+void MapLowering::findDependences() {
   dependence[body.getArgument(0)] = OnRow;
   dependence[body.getArgument(1)] = OnCol;
   if (!shapeType)
@@ -190,7 +194,7 @@ void KernelLowering::MapLowering::findDependences() {
 }
 
 /// Positions are a whole number of columns away from the first of a row.
-void KernelLowering::MapLowering::findSteps() {
+void MapLowering::findSteps() {
   steps[body.getArgument(1)] = dependence[body.getArgument(1)] ? 1 : 0;
   for (Operation *inner : operations) {
     if (inner->getNumResults() != 1)
@@ -203,9 +207,8 @@ void KernelLowering::MapLowering::findSteps() {
   }
 }
 
-bool KernelLowering::MapLowering::convertPosition(arith::SIToFPOp conversion,
-                                                  unsigned kind, int64_t rowKey,
-                                                  int64_t colKey) {
+bool MapLowering::convertPosition(arith::SIToFPOp conversion, unsigned kind,
+                                  int64_t rowKey, int64_t colKey) {
   Value position = conversion.getIn();
   auto magnitude = position.getDefiningOp<math::AbsIOp>();
   if (magnitude)
@@ -230,7 +233,7 @@ bool KernelLowering::MapLowering::convertPosition(arith::SIToFPOp conversion,
   return true;
 }
 
-bool KernelLowering::MapLowering::hasWords(Value truth) {
+bool MapLowering::hasWords(Value truth) {
   Operation *inner = truth.getDefiningOp();
   if (!inner || inner->getBlock() != &body)
     return false;
@@ -245,8 +248,7 @@ bool KernelLowering::MapLowering::hasWords(Value truth) {
              cmp.getPredicate());
 }
 
-KernelLowering::MapLowering::Words
-KernelLowering::MapLowering::wordsOf(Value truth, int64_t rowKey) {
+MapLowering::Words MapLowering::wordsOf(Value truth, int64_t rowKey) {
   auto key = std::pair(rowKey, truth);
   if (auto it = words.find(key); it != words.end())
     return it->second;
@@ -262,8 +264,7 @@ KernelLowering::MapLowering::wordsOf(Value truth, int64_t rowKey) {
 }
 
 /// Words of the columns 8 n and 8 n + 1 beyond the thread's first, for each n.
-KernelLowering::MapLowering::Words
-KernelLowering::MapLowering::compareColumns(arith::CmpIOp cmp) {
+MapLowering::Words MapLowering::compareColumns(arith::CmpIOp cmp) {
   using Predicate = arith::CmpIPredicate;
   Predicate predicate = cmp.getPredicate();
   bool isBelow = predicate == Predicate::slt || predicate == Predicate::sle;
@@ -289,8 +290,7 @@ KernelLowering::MapLowering::compareColumns(arith::CmpIOp cmp) {
   return result;
 }
 
-bool KernelLowering::MapLowering::testWord(Operation *inner, int64_t rowKey,
-                                           int64_t colKey) {
+bool MapLowering::testWord(Operation *inner, int64_t rowKey, int64_t colKey) {
   if (!shapeType || inner->getNumResults() != 1)
     return false;
   Value truth = inner->getResult(0);
@@ -303,14 +303,13 @@ bool KernelLowering::MapLowering::testWord(Operation *inner, int64_t rowKey,
   return true;
 }
 
-bool KernelLowering::MapLowering::dividesByShared(Operation *inner,
-                                                  unsigned kind) {
+bool MapLowering::dividesByShared(Operation *inner, unsigned kind) {
   auto div = dyn_cast<arith::DivFOp>(inner);
   return div && kind == OnBoth && div.getType().isF32() &&
          dependence.lookup(div.getRhs()) != OnBoth;
 }
 
-void KernelLowering::MapLowering::divideByShared(Operation *inner) {
+void MapLowering::divideByShared(Operation *inner) {
   Value divisor = k.scalar(inner->getOperand(1));
   Value &inverse = reciprocals[divisor];
   if (!inverse)
@@ -320,7 +319,7 @@ void KernelLowering::MapLowering::divideByShared(Operation *inner) {
 }
 
 /// Tells what the body's arguments are for an element.
-void KernelLowering::MapLowering::setArguments(Positions &known, size_t index) {
+void MapLowering::setArguments(Positions &known, size_t index) {
   auto [rowKey, colKey] = elements[index];
   Scope scope = shapeType ? shapeType.getScope() : vector.getScope();
   auto indexAt = [&](SmallVector<Value> &cache, int64_t key) -> Value & {
@@ -368,9 +367,8 @@ void KernelLowering::MapLowering::setArguments(Positions &known, size_t index) {
   }
 }
 
-LogicalResult KernelLowering::MapLowering::lowerOperation(size_t o,
-                                                          int64_t rowKey,
-                                                          int64_t colKey) {
+LogicalResult MapLowering::lowerOperation(size_t o, int64_t rowKey,
+                                          int64_t colKey) {
   Operation *inner = operations[o];
   unsigned kind = kinds[o];
   auto cached = [&](Value result) -> Value & {
@@ -401,7 +399,7 @@ LogicalResult KernelLowering::MapLowering::lowerOperation(size_t o,
   return success();
 }
 
-LogicalResult KernelLowering::MapLowering::lowerElement(size_t index) {
+LogicalResult MapLowering::lowerElement(size_t index) {
   auto [rowKey, colKey] = elements[index];
   for (size_t o = 0; o < operations.size(); ++o)
     if (failed(lowerOperation(o, rowKey, colKey)))
@@ -412,7 +410,7 @@ LogicalResult KernelLowering::MapLowering::lowerElement(size_t index) {
   return success();
 }
 
-void KernelLowering::MapLowering::setResults() {
+void MapLowering::setResults() {
   e.loc = op.getLoc();
   for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs)) {
     auto frag = dyn_cast<FragType>(result.getType());
@@ -428,7 +426,7 @@ void KernelLowering::MapLowering::setResults() {
   }
 }
 
-LogicalResult KernelLowering::MapLowering::lower() {
+LogicalResult MapLowering::lower() {
   findElements();
   findDependences();
   findSteps();
@@ -444,6 +442,6 @@ LogicalResult KernelLowering::MapLowering::lower() {
   return success();
 }
 
-LogicalResult KernelLowering::lowerMap(MapOp op) {
-  return MapLowering(*this, op).lower();
+LogicalResult gpu::lower(KernelContext &k, MapOp op) {
+  return MapLowering(k, op).lower();
 }

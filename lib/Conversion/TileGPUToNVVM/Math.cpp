@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "mlir/Dialect/Math/IR/Math.h"
-#include "KernelLowering.h"
+#include "Lowerings.h"
 #include "mlir/Dialect/Math/Transforms/Passes.h"
 #include "mlir/Transforms/GreedyPatternRewriteDriver.h"
 #include "llvm/ADT/TypeSwitch.h"
@@ -263,7 +263,90 @@ LogicalResult gpu::expandMath(tile_gpu::KernelOp kernel) {
   return success();
 }
 
-LogicalResult KernelLowering::lowerMath(Operation *op) {
+static bool isApproximate(Operation *op) {
+  auto interface = dyn_cast<arith::ArithFastMathInterface>(op);
+  auto flags =
+      interface ? interface.getFastMathFlagsAttr() : arith::FastMathFlagsAttr();
+  return flags &&
+         bitEnumContainsAny(flags.getValue(), arith::FastMathFlags::afn);
+}
+
+/// The value of a function; null where it has no form here.
+static Value callFunction(Emitter &e, Operation *op, ArrayRef<Value> x) {
+  MathBuilder m(e);
+  bool isFast = isApproximate(op);
+  auto log2 = [&] { return e.call("llvm.nvvm.lg2.approx.f", e.f32, {x[0]}); };
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::Exp2Op) { return m.exp2(x[0]); })
+      .Case([&](math::ExpOp) {
+        return isFast ? m.exp2(m.scaled(x[0], 1.44269504f)) : m.exp(x[0]);
+      })
+      .Case([&](math::Log2Op) { return isFast ? log2() : m.log2(x[0]); })
+      .Case([&](math::LogOp) {
+        return isFast ? e.fmul(log2(), e.cf(0.693147181f)) : m.log(x[0]);
+      })
+      .Case([&](math::Log10Op) {
+        return e.fmul(m.log(x[0]), e.cf(0.434294482f));
+      })
+      .Case([&](math::Log1pOp) { return m.log1p(x[0]); })
+      .Case([&](math::ExpM1Op) { return m.expm1(x[0]); })
+      .Case([&](math::TanhOp) {
+        return isFast ? m.shortTanh(x[0]) : m.tanh(x[0]);
+      })
+      .Case([&](math::SinOp) { return m.sinCos(x[0], /*isCos=*/false); })
+      .Case([&](math::CosOp) { return m.sinCos(x[0], /*isCos=*/true); })
+      .Case([&](math::RsqrtOp) {
+        return e.call("llvm.nvvm.rsqrt.approx.f", e.f32, {x[0]});
+      })
+      .Case([&](math::CopySignOp) { return m.copySign(x[0], x[1]); })
+      .Case([&](math::IsInfOp) { return m.equal(m.abs(x[0]), m.infinity()); })
+      .Case([&](math::IsFiniteOp) { return m.less(m.abs(x[0]), m.infinity()); })
+      .Default([](Operation *) { return Value(); });
+}
+
+/// What LLVM has as one operation; null for others.
+static Value createOperation(Emitter &e, Operation *op, ArrayRef<Value> x) {
+  OpBuilder &b = e.b;
+  Location loc = e.loc;
+  return TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::SqrtOp) -> Value {
+        return LLVM::SqrtOp::create(b, loc, x[0]);
+      })
+      .Case([&](math::FmaOp) { return e.fma(x[0], x[1], x[2]); })
+      .Case([&](math::AbsFOp) { return MathBuilder(e).abs(x[0]); })
+      .Case([&](math::FloorOp) -> Value {
+        return LLVM::FFloorOp::create(b, loc, x[0]);
+      })
+      .Case([&](math::CeilOp) -> Value {
+        return LLVM::FCeilOp::create(b, loc, x[0]);
+      })
+      .Case([&](math::RoundOp) -> Value {
+        return LLVM::RoundOp::create(b, loc, x[0]);
+      })
+      .Case([&](math::RoundEvenOp) -> Value {
+        return LLVM::RoundEvenOp::create(b, loc, x[0]);
+      })
+      .Case([&](math::TruncOp) -> Value {
+        return LLVM::FTruncOp::create(b, loc, x[0]);
+      })
+      .Case([&](math::IsNaNOp) {
+        return e.fcmp(LLVM::FCmpPredicate::uno, x[0], x[0]);
+      })
+      .Case([&](math::AbsIOp) -> Value {
+        return LLVM::AbsOp::create(b, loc, x[0].getType(), x[0],
+                                   b.getBoolAttr(false));
+      })
+      .Case([&](math::CtPopOp) -> Value {
+        return LLVM::CtPopOp::create(b, loc, x[0]);
+      })
+      .Case([&](math::CountLeadingZerosOp) -> Value {
+        return LLVM::CountLeadingZerosOp::create(b, loc, x[0], false);
+      })
+      .Default([](Operation *) { return Value(); });
+}
+
+LogicalResult gpu::lowerMath(KernelContext &k, Operation *op) {
+  Emitter &e = k.e;
   auto fails = [&] {
     return unsupported(op, "a function that has a form on the GPU, but got '" +
                                op->getName().getStringRef() + "'");
@@ -274,7 +357,7 @@ LogicalResult KernelLowering::lowerMath(Operation *op) {
   for (Value operand : op->getOperands()) {
     if (!operand.getType().isIntOrFloat())
       return fails();
-    x.push_back(scalar(operand));
+    x.push_back(k.scalar(operand));
   }
   // 16-bit numbers are widened and rounded at the end.
   Type type = op->getResult(0).getType();
@@ -285,87 +368,13 @@ LogicalResult KernelLowering::lowerMath(Operation *op) {
   bool isFloat = x[0].getType() == e.f32;
   if (!isFloat && !x[0].getType().isSignlessInteger())
     return fails();
-  bool isFast = false;
-  if (auto interface = dyn_cast<arith::ArithFastMathInterface>(op))
-    if (auto attribute = interface.getFastMathFlagsAttr())
-      isFast =
-          bitEnumContainsAny(attribute.getValue(), arith::FastMathFlags::afn);
-  MathBuilder m(e);
-  OpBuilder &b = e.b;
-  Location loc = e.loc;
-  Value result =
-      TypeSwitch<Operation *, Value>(op)
-          .Case([&](math::Exp2Op) { return m.exp2(x[0]); })
-          .Case([&](math::ExpOp) {
-            return isFast ? m.exp2(m.scaled(x[0], 1.44269504f)) : m.exp(x[0]);
-          })
-          .Case([&](math::Log2Op) {
-            return isFast ? e.call("llvm.nvvm.lg2.approx.f", e.f32, {x[0]})
-                          : m.log2(x[0]);
-          })
-          .Case([&](math::LogOp) {
-            return isFast
-                       ? e.fmul(e.call("llvm.nvvm.lg2.approx.f", e.f32, {x[0]}),
-                                e.cf(0.693147181f))
-                       : m.log(x[0]);
-          })
-          .Case([&](math::Log10Op) {
-            return e.fmul(m.log(x[0]), e.cf(0.434294482f));
-          })
-          .Case([&](math::Log1pOp) { return m.log1p(x[0]); })
-          .Case([&](math::ExpM1Op) { return m.expm1(x[0]); })
-          .Case([&](math::TanhOp) {
-            return isFast ? m.shortTanh(x[0]) : m.tanh(x[0]);
-          })
-          .Case([&](math::SinOp) { return m.sinCos(x[0], /*isCos=*/false); })
-          .Case([&](math::CosOp) { return m.sinCos(x[0], /*isCos=*/true); })
-          .Case([&](math::SqrtOp) -> Value {
-            return LLVM::SqrtOp::create(b, loc, x[0]);
-          })
-          .Case([&](math::RsqrtOp) {
-            return e.call("llvm.nvvm.rsqrt.approx.f", e.f32, {x[0]});
-          })
-          .Case([&](math::FmaOp) { return e.fma(x[0], x[1], x[2]); })
-          .Case([&](math::AbsFOp) { return m.abs(x[0]); })
-          .Case([&](math::FloorOp) -> Value {
-            return LLVM::FFloorOp::create(b, loc, x[0]);
-          })
-          .Case([&](math::CeilOp) -> Value {
-            return LLVM::FCeilOp::create(b, loc, x[0]);
-          })
-          .Case([&](math::RoundOp) -> Value {
-            return LLVM::RoundOp::create(b, loc, x[0]);
-          })
-          .Case([&](math::RoundEvenOp) -> Value {
-            return LLVM::RoundEvenOp::create(b, loc, x[0]);
-          })
-          .Case([&](math::TruncOp) -> Value {
-            return LLVM::FTruncOp::create(b, loc, x[0]);
-          })
-          .Case([&](math::CopySignOp) { return m.copySign(x[0], x[1]); })
-          .Case([&](math::IsNaNOp) {
-            return e.fcmp(LLVM::FCmpPredicate::uno, x[0], x[0]);
-          })
-          .Case(
-              [&](math::IsInfOp) { return m.equal(m.abs(x[0]), m.infinity()); })
-          .Case([&](math::IsFiniteOp) {
-            return m.less(m.abs(x[0]), m.infinity());
-          })
-          .Case([&](math::AbsIOp) -> Value {
-            return LLVM::AbsOp::create(b, loc, x[0].getType(), x[0],
-                                       b.getBoolAttr(false));
-          })
-          .Case([&](math::CtPopOp) -> Value {
-            return LLVM::CtPopOp::create(b, loc, x[0]);
-          })
-          .Case([&](math::CountLeadingZerosOp) -> Value {
-            return LLVM::CountLeadingZerosOp::create(b, loc, x[0], false);
-          })
-          .Default([](Operation *) { return Value(); });
+  Value result = createOperation(e, op, x);
+  if (!result)
+    result = callFunction(e, op, x);
   if (!result)
     return fails();
   if (isShort && result.getType() == e.f32)
-    result = LLVM::FPTruncOp::create(b, loc, type, result);
-  set(op->getResult(0), {result});
+    result = LLVM::FPTruncOp::create(e.b, e.loc, type, result);
+  k.set(op->getResult(0), {result});
   return success();
 }

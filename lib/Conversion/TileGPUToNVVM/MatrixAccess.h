@@ -36,6 +36,21 @@ private:
   Value laneBase;
 };
 
+// Texts of the instructions.
+
+/// "x4", "x2" or "x1".
+inline llvm::StringRef matrixCount(int64_t count) {
+  return count == 4 ? "x4" : count == 2 ? "x2" : "x1";
+}
+
+/// "{$a, $b, ...}" of `count` operands from `first` on.
+inline std::string operandList(int64_t first, int64_t count) {
+  std::string text = "{";
+  for (int64_t i = 0; i < count; ++i)
+    text += (i ? ", $" : "$") + std::to_string(first + i);
+  return text + "}";
+}
+
 } // namespace attn::gpu
 
 #endif // ATTN_LIB_CONVERSION_TILEGPUTONVVM_MATRIXACCESS_H

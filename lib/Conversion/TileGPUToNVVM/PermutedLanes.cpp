@@ -14,7 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "GlobalAccess.h"
-#include "KernelLowering.h"
+#include "Lowerings.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -356,34 +356,35 @@ static bool isMovable(Type memory) {
   return memory.isBF16() || memory.isF16() || memory.isF32();
 }
 
-LogicalResult KernelLowering::loadPermuted(GlobalLoadOp op,
-                                           GlobalAccess &access) {
+LogicalResult gpu::loadPermuted(KernelContext &k, GlobalLoadOp op,
+                                GlobalAccess &access) {
+  Emitter &e = k.e;
   Type memory = cast<MemRefType>(op.getSource().getType()).getElementType();
   if (!isMovable(memory))
     return unsupported(op, "memory of f32, bf16 or f16 for permuted lanes");
-  PermutedAccess permuted(e, access, role, lane, op.getResult().getType(),
+  PermutedAccess permuted(e, access, k.role, k.lane, op.getResult().getType(),
                           op.getPermuted(), memory);
   Values words = permuted.load();
   if (!memory.isF32()) {
-    packedLoads[op.getResult()] = {std::move(words), std::move(permuted.places),
-                                   memory};
+    k.packedLoads[op.getResult()] = {std::move(words),
+                                     std::move(permuted.places), memory};
     return success();
   }
   Values elements;
   for (unsigned place : permuted.places)
     elements.push_back(words[place]);
-  set(op.getResult(), std::move(elements));
+  k.set(op.getResult(), std::move(elements));
   return success();
 }
 
-LogicalResult KernelLowering::storePermuted(Operation *op, Value value,
-                                            MemRefType memref,
-                                            int64_t neighbours,
-                                            GlobalAccess &access) {
+LogicalResult gpu::storePermuted(KernelContext &k, Operation *op, Value value,
+                                 MemRefType memref, int64_t neighbours,
+                                 GlobalAccess &access) {
+  Emitter &e = k.e;
   if (!isMovable(memref.getElementType()))
     return unsupported(op, "memory of f32, bf16 or f16 for permuted lanes");
-  PermutedAccess permuted(e, access, role, lane, value.getType(), neighbours,
-                          memref.getElementType());
-  permuted.store(of(value));
+  PermutedAccess permuted(e, access, k.role, k.lane, value.getType(),
+                          neighbours, memref.getElementType());
+  permuted.store(k.of(value));
   return success();
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "Lowerings.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -18,21 +18,23 @@ using namespace ::attn::gpu;
 // Fill and convert
 //===----------------------------------------------------------------------===//
 
-LogicalResult KernelLowering::lowerFill(FragFillOp op) {
+LogicalResult gpu::lower(KernelContext &k, FragFillOp op) {
+  Emitter &e = k.e;
   Type type = op.getResult().getType();
-  Value value = scalar(op.getValue());
+  Value value = k.scalar(op.getValue());
   auto frag = dyn_cast<FragType>(type);
   if (frag && isPacked(frag)) {
     Value wide = e.widen(value);
     value = e.pack(wide, wide, frag.getElementType());
   }
-  set(op.getResult(), Values(registerCount(type), value));
+  k.set(op.getResult(), Values(k.registerCount(type), value));
   return success();
 }
 
-LogicalResult KernelLowering::lowerPad(FragPadOp op) {
+LogicalResult gpu::lower(KernelContext &k, FragPadOp op) {
+  Emitter &e = k.e;
   FragShape from(op.getValue().getType()), to(op.getResult().getType());
-  Values held = of(op.getValue()), padded;
+  Values held = k.of(op.getValue()), padded;
   int64_t each = from.colBlocks * 4, wide = to.colBlocks * 4;
   int64_t before = op.getFirst() / 8 * 4;
   for (int64_t block = 0; block < from.blocks; ++block) {
@@ -41,19 +43,20 @@ LogicalResult KernelLowering::lowerPad(FragPadOp op) {
                   held.begin() + (block + 1) * each);
     padded.append(wide - before - each, e.cf(0.0f));
   }
-  set(op.getResult(), std::move(padded));
+  k.set(op.getResult(), std::move(padded));
   return success();
 }
 
-LogicalResult KernelLowering::lowerConvert(FragConvertOp op) {
-  Values from = of(op.getValue());
+LogicalResult gpu::lower(KernelContext &k, FragConvertOp op) {
+  Emitter &e = k.e;
+  Values from = k.of(op.getValue());
   FragType type = op.getResult().getType();
   Type element = type.getElementType();
   Values packed;
   for (size_t i = 0; i < from.size(); i += 2)
     packed.push_back(e.pack(from[i], from[i + 1], element));
   if (type.getLayout() != Layout::B) {
-    set(op.getResult(), std::move(packed));
+    k.set(op.getResult(), std::move(packed));
     return success();
   }
   // Rows become K: the registers of 8x8 blocks are exchanged between lanes.
@@ -66,52 +69,26 @@ LogicalResult KernelLowering::lowerConvert(FragConvertOp op) {
                    {packed[i]}, e.i32)
             .front();
   }
-  set(op.getResult(), std::move(registers));
+  k.set(op.getResult(), std::move(registers));
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Bodies
-//===----------------------------------------------------------------------===//
-
-LogicalResult KernelLowering::evaluate(Block &body, ArrayRef<Value> arguments,
-                                       SmallVectorImpl<Value> &results) {
-  for (auto [argument, value] : llvm::zip_equal(body.getArguments(), arguments))
-    set(argument, {value});
-  if (failed(lowerBlock(body)))
-    return failure();
-  results.clear();
-  for (Value value : body.getTerminator()->getOperands())
-    results.push_back(scalar(value));
-  return success();
-}
-
-Value KernelLowering::rowIndex(Scope scope, int64_t rowKey) {
-  return e.add(role.row, rowKey / 2 * blockRowsOf(scope) + rowKey % 2 * 8);
-}
-
-Value KernelLowering::colIndex(int64_t colKey) {
-  return e.add(role.col, offsetOf(colKey));
 }
 
 //===----------------------------------------------------------------------===//
 // Reduce
 //===----------------------------------------------------------------------===//
 
-LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
+LogicalResult gpu::lower(KernelContext &k, ReduceOp op) {
+  Emitter &e = k.e;
   if (op.getOrdered())
-    return lowerOrderedReduce(op);
+    return lowerOrderedReduce(k, op);
   Block &body = op.getBody().front();
   int64_t n = op.getInputs().size();
   auto vec = cast<VecType>(op.getResult(0).getType());
   bool byRow = vec.getAxis() == Axis::Row;
-  auto combine = [&](State &x, const State &y) {
-    return this->combine(body, x, y);
-  };
   SmallVector<Values> inputs;
   for (Value input : op.getInputs())
-    inputs.push_back(of(input));
-  int64_t keys = registerCount(vec);
+    inputs.push_back(k.of(input));
+  int64_t keys = k.registerCount(vec);
   SmallVector<State> states(keys);
   if (isa<VecType>(op.getInputs()[0].getType())) {
     for (int64_t key = 0; key < keys; ++key)
@@ -136,11 +113,11 @@ LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
       SmallVector<State> &all = members[key];
       size_t chains = std::min(numChains, all.size());
       for (size_t i = chains; i < all.size(); ++i)
-        if (failed(combine(all[i % chains], all[i])))
+        if (failed(combine(k, body, all[i % chains], all[i])))
           return failure();
       for (size_t step = 1; step < chains; step *= 2)
         for (size_t i = 0; i + step < chains; i += 2 * step)
-          if (failed(combine(all[i], all[i + step])))
+          if (failed(combine(k, body, all[i], all[i + step])))
             return failure();
       states[key] = all.front();
     }
@@ -159,7 +136,7 @@ LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
         State other;
         for (Value value : state)
           other.push_back(e.shuffleXor(value, mask));
-        if (failed(combine(state, other)))
+        if (failed(combine(k, body, state, other)))
           return failure();
       }
   }
@@ -167,7 +144,7 @@ LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
     Values results;
     for (State &state : states)
       results.push_back(state[i]);
-    set(op.getResult(i), std::move(results));
+    k.set(op.getResult(i), std::move(results));
   }
   return success();
 }

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "Lowerings.h"
 #include "attn/Dialect/TileGPU/IR/FusedSum.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -44,43 +44,12 @@ static LLVM::FCmpPredicate convert(arith::CmpFPredicate predicate) {
   return LLVM::FCmpPredicate(uint64_t(predicate));
 }
 
-/// Division of unsigned 32 bits in the manner of LLVM's AMDGPU back end: an
-/// estimate of 2^32 / y from the reciprocal in f32 and one Newton step; then
-/// two corrections of the quotient. The first part leaves a loop over work
-/// items, where the assembler's division would stay whole.
-///
-/// The step and the corrections bear an estimate that is too small, none that
-/// is too large. The factor, 2^32 (1 - 2^-20), allows for a reciprocal of 6
-/// units in the last place too much, as those of y and of the product may be
-/// rounded up, too; rcp.approx is off by one. Exact then: the quotients of 900
-/// million pairs with reciprocals off by -6 to 6 units.
-Value KernelLowering::inverseOf(Value y) {
-  Value divisor = LLVM::UIToFPOp::create(e.b, e.loc, e.f32, y);
-  Value reciprocal = e.call("llvm.nvvm.rcp.approx.ftz.f", e.f32, {divisor});
-  Value scaled = e.fmul(reciprocal, e.cf(0x1p32f - 0x1p12f));
-  Value inverse = LLVM::FPToUIOp::create(e.b, e.loc, e.i32, scaled);
-  Value error = e.mul(e.sub(e.c32(0), y), inverse);
-  return e.add(inverse, e.call("llvm.nvvm.mulhi.ui", e.i32, {inverse, error}));
-}
-
-/// x / y and the remainder.
-std::pair<Value, Value> KernelLowering::divideUnsigned(Value x, Value y) {
-  Value known = inverses.lookup(y);
-  Value quotient =
-      e.call("llvm.nvvm.mulhi.ui", e.i32, {x, known ? known : inverseOf(y)});
-  Value rest = e.sub(x, e.mul(quotient, y));
-  for (int round = 0; round < 2; ++round) {
-    Value more = e.icmp(LLVM::ICmpPredicate::uge, rest, y);
-    quotient = e.select(more, e.add(quotient, 1), quotient);
-    rest = e.select(more, e.sub(rest, y), rest);
-  }
-  return {quotient, rest};
-}
+namespace {
 
 /// An operation on scalars, each of its operands a register.
-class KernelLowering::ScalarLowering {
+class ScalarLowering {
 public:
-  ScalarLowering(KernelLowering &kernel, Operation *op)
+  ScalarLowering(KernelContext &kernel, Operation *op)
       : k(kernel), e(kernel.e), b(kernel.e.b), loc(kernel.e.loc), op(op),
         type(kernel.scalarType(op->getResult(0).getType())) {
     for (Value operand : op->getOperands())
@@ -114,7 +83,7 @@ private:
   /// An integer of another width; `isSigned` says how it is extended.
   Value resize(bool isSigned);
 
-  KernelLowering &k;
+  KernelContext &k;
   Emitter &e;
   OpBuilder &b;
   Location loc;
@@ -123,7 +92,9 @@ private:
   SmallVector<Value, 3> x;
 };
 
-Value KernelLowering::ScalarLowering::divideSigned(Value lhs, Value rhs) {
+} // namespace
+
+Value ScalarLowering::divideSigned(Value lhs, Value rhs) {
   auto cx = e.constantOf(lhs), cy = e.constantOf(rhs);
   if (cx && cy && *cy > 0)
     return e.constant(type, *cx / *cy);
@@ -134,8 +105,7 @@ Value KernelLowering::ScalarLowering::divideSigned(Value lhs, Value rhs) {
 
 /// Quotient rounded down (`up`: up): one more or less where the truncated
 /// quotient left a remainder of the other sign.
-Value KernelLowering::ScalarLowering::divideRounded(Value lhs, Value rhs,
-                                                    bool up) {
+Value ScalarLowering::divideRounded(Value lhs, Value rhs, bool up) {
   Value quotient = divideSigned(lhs, rhs);
   Value rest = e.sub(lhs, e.mul(quotient, rhs));
   Value zero = e.constant(type, 0);
@@ -147,7 +117,7 @@ Value KernelLowering::ScalarLowering::divideRounded(Value lhs, Value rhs,
   return e.select(e.and_(inexact, differ), adjusted, quotient);
 }
 
-Value KernelLowering::ScalarLowering::lowerIntegers() {
+Value ScalarLowering::lowerIntegers() {
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::AddIOp o) {
         Value position =
@@ -193,7 +163,7 @@ Value KernelLowering::ScalarLowering::lowerIntegers() {
       .Default([](Operation *) { return Value(); });
 }
 
-Value KernelLowering::ScalarLowering::lowerBits() {
+Value ScalarLowering::lowerBits() {
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::AndIOp o) {
         Value both = k.positions ? k.positions->both(o, x[0], x[1]) : Value();
@@ -227,7 +197,7 @@ Value KernelLowering::ScalarLowering::lowerBits() {
       .Default([](Operation *) { return Value(); });
 }
 
-Value KernelLowering::ScalarLowering::resize(bool isSigned) {
+Value ScalarLowering::resize(bool isSigned) {
   unsigned from = x[0].getType().getIntOrFloatBitWidth();
   unsigned to = type.getIntOrFloatBitWidth();
   if (auto known = e.constantOf(x[0]); known && isSigned)
@@ -241,7 +211,7 @@ Value KernelLowering::ScalarLowering::resize(bool isSigned) {
   return LLVM::ZExtOp::create(b, loc, type, x[0]);
 }
 
-Value KernelLowering::ScalarLowering::lowerConversion() {
+Value ScalarLowering::lowerConversion() {
   return TypeSwitch<Operation *, Value>(op)
       .Case<arith::ExtSIOp, arith::IndexCastOp>(
           [&](auto) { return resize(/*isSigned=*/true); })
@@ -275,8 +245,7 @@ Value KernelLowering::ScalarLowering::lowerConversion() {
       .Default([](Operation *) { return Value(); });
 }
 
-Value KernelLowering::ScalarLowering::divideFloats(
-    LLVM::FastmathFlagsAttr floats) {
+Value ScalarLowering::divideFloats(LLVM::FastmathFlagsAttr floats) {
   bool isFast = bitEnumContainsAny(
       floats.getValue(), LLVM::FastmathFlags::afn | LLVM::FastmathFlags::arcp);
   if (!isFast || type != e.f32)
@@ -290,7 +259,7 @@ Value KernelLowering::ScalarLowering::divideFloats(
   return e.fmul(x[0], inverse);
 }
 
-Value KernelLowering::ScalarLowering::lowerFloats() {
+Value ScalarLowering::lowerFloats() {
   auto floats = LLVM::FastmathFlagsAttr::get(b.getContext(), flagsOf(op));
   return TypeSwitch<Operation *, Value>(op)
       .Case([&](arith::AddFOp) -> Value {
@@ -321,21 +290,22 @@ Value KernelLowering::ScalarLowering::lowerFloats() {
       .Default([](Operation *) { return Value(); });
 }
 
-LogicalResult KernelLowering::lowerScalar(Operation *op) {
+LogicalResult gpu::lowerScalar(KernelContext &k, Operation *op) {
+  Emitter &e = k.e;
   if (auto constant = dyn_cast<arith::ConstantOp>(op)) {
     Attribute value = constant.getValue();
     if (auto integer = dyn_cast<IntegerAttr>(value)) {
-      Type type = scalarType(integer.getType());
+      Type type = k.scalarType(integer.getType());
       if (type.getIntOrFloatBitWidth() <= 64) {
         APInt bits = integer.getValue();
         int64_t number =
             bits.getBitWidth() == 1 ? bits.getZExtValue() : bits.getSExtValue();
-        set(constant, {e.constant(type, number)});
+        k.set(constant, {e.constant(type, number)});
         return success();
       }
     }
     if (auto number = dyn_cast<FloatAttr>(value)) {
-      set(constant, {e.floating(number.getType(), number.getValue())});
+      k.set(constant, {e.floating(number.getType(), number.getValue())});
       return success();
     }
   }
@@ -346,12 +316,12 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
   if (!op->getNumRegions() && op->getNumResults() == 1 &&
       llvm::all_of(op->getOperandTypes(), isScalar) &&
       isScalar(op->getResult(0).getType()))
-    result = ScalarLowering(*this, op).lower();
+    result = ScalarLowering(k, op).lower();
   if (!result)
     return unsupported(op, "an operation that has a form on the GPU, but got "
                            "'" +
                                op->getName().getStringRef() + "'");
-  set(op->getResult(0), {result});
+  k.set(op->getResult(0), {result});
   return success();
 }
 
@@ -359,34 +329,24 @@ LogicalResult KernelLowering::lowerScalar(Operation *op) {
 // memref
 //===----------------------------------------------------------------------===//
 
-Value KernelLowering::elementPointer(Value memref, ValueRange indices) {
-  auto type = cast<MemRefType>(memref.getType());
-  int64_t rank = type.getRank();
-  Values parts = of(memref);
-  Value offset = e.c64(0);
-  for (int64_t i = 0; i < rank; ++i)
-    offset = e.add(offset, e.mul(e.sext64(indices[i]), parts[1 + rank + i]));
-  // A truth is a byte in memory.
-  Type element = type.getElementType();
-  return e.element(parts[0], offset, element == e.i1 ? e.i8 : element);
-}
-
-LogicalResult KernelLowering::lowerMemory(Operation *op) {
+LogicalResult gpu::lowerMemory(KernelContext &k, Operation *op) {
+  Emitter &e = k.e;
   if (auto load = dyn_cast<memref::LoadOp>(op)) {
     Type type = load.getType();
     if (!type.isIntOrFloat() && !type.isIndex())
       return unsupported(op, "an element of an integer or float type");
-    Value pointer = elementPointer(load.getMemRef(), flat(load.getIndices()));
+    Value pointer =
+        k.elementPointer(load.getMemRef(), k.flat(load.getIndices()));
     if (type == e.i1) {
-      set(load, {e.icmp(LLVM::ICmpPredicate::ne, e.load(e.i8, pointer),
-                        e.constant(e.i8, 0))});
+      k.set(load, {e.icmp(LLVM::ICmpPredicate::ne, e.load(e.i8, pointer),
+                          e.constant(e.i8, 0))});
       return success();
     }
     if (type.isBF16() || type.isF16()) {
-      set(load, {e.bitcast(e.load(e.i16, pointer), type)});
+      k.set(load, {e.bitcast(e.load(e.i16, pointer), type)});
       return success();
     }
-    set(load, {e.load(scalarType(type), pointer)});
+    k.set(load, {e.load(k.scalarType(type), pointer)});
     return success();
   }
   if (auto dim = dyn_cast<memref::DimOp>(op)) {
@@ -394,16 +354,17 @@ LogicalResult KernelLowering::lowerMemory(Operation *op) {
     auto type = dyn_cast<MemRefType>(dim.getSource().getType());
     if (!index || !type || *index < 0 || *index >= type.getRank())
       return unsupported(op, "a constant dimension of a ranked memref");
-    set(dim, {of(dim.getSource())[1 + *index]});
+    k.set(dim, {k.of(dim.getSource())[1 + *index]});
     return success();
   }
   if (auto store = dyn_cast<memref::StoreOp>(op)) {
     // All threads of a member hold the value; one writes it.
     if (!store.getValue().getType().isInteger(32))
       return unsupported(op, "to store an i32");
-    Value pointer = elementPointer(store.getMemRef(), flat(store.getIndices()));
+    Value pointer =
+        k.elementPointer(store.getMemRef(), k.flat(store.getIndices()));
     e.assembly("@$2 st.global.b32 [$0], $1;", "l,r,b,~{memory}",
-               {pointer, scalar(store.getValue()), role.elected});
+               {pointer, k.scalar(store.getValue()), k.role.elected});
     return success();
   }
   return unsupported(op, "memref.load, memref.store or memref.dim, but got '" +

@@ -10,35 +10,33 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "Lowerings.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
-using State = SmallVector<Value, 2>;
-
-LogicalResult KernelLowering::combine(Block &body, State &left,
-                                      const State &right) {
+LogicalResult gpu::combine(KernelContext &k, Block &body, State &left,
+                           const State &right) {
   SmallVector<Value> arguments(left.begin(), left.end()), results;
   arguments.append(right.begin(), right.end());
-  if (failed(evaluate(body, arguments, results)))
+  if (failed(k.evaluate(body, arguments, results)))
     return failure();
   left.assign(results.begin(), results.end());
   return success();
 }
 
-LogicalResult KernelLowering::scanRow(Block &body, ArrayRef<State> row,
-                                      const State &identity, bool reverse,
-                                      MutableArrayRef<State> results,
-                                      State &total) {
-  Value place = e.and_(lane, 3), quad = e.and_(lane, 28);
+static LogicalResult scanRow(KernelContext &k, Block &body, ArrayRef<State> row,
+                             const State &identity, bool reverse,
+                             MutableArrayRef<State> results, State &total) {
+  Emitter &e = k.e;
+  Value place = e.and_(k.lane, 3), quad = e.and_(k.lane, 28);
   // x before y in the direction of the scan.
   auto join = [&](const State &x, const State &y,
                   State &result) -> LogicalResult {
     result = reverse ? y : x;
-    return combine(body, result, reverse ? x : y);
+    return combine(k, body, result, reverse ? x : y);
   };
   // What the lane `distance` before this one holds; the identity where there
   // is none.
@@ -94,7 +92,7 @@ static SmallVector<SmallVector<State>> rowsOf(const FragShape &shape,
   return rows;
 }
 
-LogicalResult KernelLowering::lowerScan(ScanOp op) {
+LogicalResult gpu::lower(KernelContext &k, ScanOp op) {
   FragShape shape(cast<FragType>(op.getInputs().front().getType()));
   SmallVector<Values> inputs;
   State identity;
@@ -103,8 +101,8 @@ LogicalResult KernelLowering::lowerScan(ScanOp op) {
     if (cast<FragType>(input.getType()).getElementType().isF16() ||
         cast<FragType>(input.getType()).getElementType().isBF16())
       return unsupported(op, "fragments of elements of 32 bits");
-    inputs.push_back(of(input));
-    identity.push_back(scalar(neutral));
+    inputs.push_back(k.of(input));
+    identity.push_back(k.scalar(neutral));
   }
   Block &body = op.getBody().front();
   auto rows = rowsOf(shape, inputs);
@@ -113,7 +111,7 @@ LogicalResult KernelLowering::lowerScan(ScanOp op) {
   for (auto [index, row] : llvm::enumerate(rows)) {
     scanned[index].resize(row.size());
     State total;
-    if (failed(scanRow(body, row, identity, op.getReverse(), scanned[index],
+    if (failed(scanRow(k, body, row, identity, op.getReverse(), scanned[index],
                        total)))
       return failure();
   }
@@ -121,36 +119,37 @@ LogicalResult KernelLowering::lowerScan(ScanOp op) {
     for (size_t n = 0; n < outputs.size(); ++n)
       outputs[n][i] = scanned[shape.rowKey(i)][shape.colKey(i)][n];
   for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs))
-    set(result, output);
+    k.set(result, output);
   return success();
 }
 
-LogicalResult KernelLowering::lowerOrderedReduce(ReduceOp op) {
+LogicalResult gpu::lowerOrderedReduce(KernelContext &k, ReduceOp op) {
   FragShape shape(cast<FragType>(op.getInputs().front().getType()));
   SmallVector<Values> inputs;
   State identity;
   for (auto [input, neutral] :
        llvm::zip_equal(op.getInputs(), op.getIdentities())) {
-    inputs.push_back(of(input));
-    identity.push_back(scalar(neutral));
+    inputs.push_back(k.of(input));
+    identity.push_back(k.scalar(neutral));
   }
   SmallVector<Values> outputs(inputs.size());
   for (const SmallVector<State> &row : rowsOf(shape, inputs)) {
     State total;
-    if (failed(scanRow(op.getBody().front(), row, identity, /*reverse=*/false,
-                       {}, total)))
+    if (failed(scanRow(k, op.getBody().front(), row, identity,
+                       /*reverse=*/false, {}, total)))
       return failure();
     for (auto [output, value] : llvm::zip_equal(outputs, total))
       output.push_back(value);
   }
   for (auto [result, output] : llvm::zip_equal(op.getResults(), outputs))
-    set(result, output);
+    k.set(result, output);
   return success();
 }
 
-LogicalResult KernelLowering::lowerAny(AnyOp op) {
+LogicalResult gpu::lower(KernelContext &k, AnyOp op) {
+  Emitter &e = k.e;
   Value some;
-  for (Value value : of(op.getValue()))
+  for (Value value : k.of(op.getValue()))
     some = some ? e.or_(some, value) : value;
   Type type = op.getValue().getType();
   auto vec = dyn_cast<VecType>(type);
@@ -158,21 +157,22 @@ LogicalResult KernelLowering::lowerAny(AnyOp op) {
   // All warps of a warpgroup hold the same columns.
   if (op.getByRows() || scope == Scope::Warp ||
       (vec && vec.getAxis() == Axis::Col)) {
-    set(op.getResult(),
-        {e.call("llvm.nvvm.vote.any.sync", e.i1, {e.c32(-1), some})});
+    k.set(op.getResult(),
+          {e.call("llvm.nvvm.vote.any.sync", e.i1, {e.c32(-1), some})});
     return success();
   }
-  set(op.getResult(),
-      {e.call("llvm.nvvm.barrier.cta.red.or.aligned.count", e.i1,
-              {e.add(role.member, layout.memberBarrier(role.op)),
-               e.c32(TargetInfo::warpgroupThreads), some})});
+  k.set(op.getResult(),
+        {e.call("llvm.nvvm.barrier.cta.red.or.aligned.count", e.i1,
+                {e.add(k.role.member, k.layout.memberBarrier(k.role.op)),
+                 e.c32(TargetInfo::warpgroupThreads), some})});
   return success();
 }
 
 /// Lane q of a quad holds columns 2 q and 2 q + 1 of each 8.
-LogicalResult KernelLowering::lowerVecElements(VecElementsOp op) {
-  Values registers = of(op.getValue());
+LogicalResult gpu::lower(KernelContext &k, VecElementsOp op) {
+  Emitter &e = k.e;
+  Values registers = k.of(op.getValue());
   for (auto [c, result] : llvm::enumerate(op.getElements()))
-    set(result, {e.shuffleIndex(registers[c / 8 * 2 + c % 2], c % 8 / 2)});
+    k.set(result, {e.shuffleIndex(registers[c / 8 * 2 + c % 2], c % 8 / 2)});
   return success();
 }

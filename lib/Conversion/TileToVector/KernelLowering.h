@@ -122,7 +122,12 @@ private:
   LogicalResult writeRows(OpT op,
                           function_ref<void(Value, ValueRange, int64_t)> write);
   LogicalResult lowerFill(FillOp op);
+  /// Writes a loaded tile as rows of vectors in the order of a product.
   LogicalResult packLoad(LoadOp op, Layout layout, Value into);
+  void packPanels(LoadOp op, Value into);
+  void packPanelsTransposed(LoadOp op, Value into);
+  void packPairs(LoadOp op, Value into);
+  void packPairsTransposed(LoadOp op, Value into);
   /// Calls `body` for every `width` columns of memory that are loaded, with how
   /// many of them the source has.
   void columnBlocks(LoadOp op, int64_t width,

@@ -268,116 +268,131 @@ static Layout transposed(Layout layout) {
   return layout;
 }
 
-LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
+/// rows = K, cols = N: [N / NR][K][NR].
+void KernelLowering::packPanels(LoadOp op, Value into) {
   Location loc = op.getLoc();
   int64_t rows = op.getMemoryRows(), cols = op.getMemoryCols();
   Type f32 = builder.getF32Type();
-  if (op.getTransposed())
-    layout = transposed(layout);
+  int64_t panel = panelVectors * lanes;
+  loop(rows, 1, loc, [&](Value k) {
+    RowAccess row = accessRow(op, k);
+    columnBlocks(op, lanes, [&](Value col, int64_t count) {
+      // The last panel is narrower when NR does not divide N.
+      auto [start, within, panelWidth] =
+          panelPosition(col, cols, panel, rows, loc);
+      Value offset = builder.createOrFold<arith::AddIOp>(
+          loc, builder.createOrFold<arith::MulIOp>(loc, k, panelWidth),
+          builder.createOrFold<arith::AddIOp>(loc, start, within));
+      storeVector(loadRow(op, row, col, count, lanes, f32), into, offset);
+    });
+  });
+}
 
-  switch (layout) {
+/// rows = N, cols = K: [N / NR][K][NR].
+void KernelLowering::packPanelsTransposed(LoadOp op, Value into) {
+  Location loc = op.getLoc();
+  int64_t rows = op.getMemoryRows(), cols = op.getMemoryCols();
+  Type f32 = builder.getF32Type();
+  int64_t panel = panelVectors * lanes;
+  loop(rows, lanes, loc, [&](Value n) {
+    SmallVector<RowAccess> keys;
+    for (int64_t i = 0; i < lanes; ++i)
+      keys.push_back(
+          accessRow(op, builder.createOrFold<arith::AddIOp>(loc, n, index(i))));
+    Value start, within, panelWidth;
+    std::tie(start, within, panelWidth) =
+        panelPosition(n, rows, panel, cols, loc);
+    Value base = builder.createOrFold<arith::AddIOp>(loc, start, within);
+    columnBlocks(op, lanes, [&](Value k, int64_t count) {
+      SmallVector<Value> block;
+      for (int64_t i = 0; i < lanes; ++i)
+        block.push_back(loadRow(op, keys[i], k, count, lanes, f32));
+      transposeLanes(builder, loc, block);
+      for (int64_t i = 0; i < lanes; ++i) {
+        Value offset = builder.createOrFold<arith::MulIOp>(
+            loc, panelWidth,
+            builder.createOrFold<arith::AddIOp>(loc, k, index(i)));
+        storeVector(block[i], into,
+                    builder.createOrFold<arith::AddIOp>(loc, offset, base));
+      }
+    });
+  });
+}
+
+/// rows = K, cols = N: [N / 16][K / 2][16][2].
+void KernelLowering::packPairs(LoadOp op, Value into) {
+  Location loc = op.getLoc();
+  int64_t rows = op.getMemoryRows(), cols = op.getMemoryCols();
+  Type bf16 = builder.getBF16Type();
+  SmallVector<int64_t> interleave;
+  for (int64_t lane = 0; lane < pairColumns; ++lane) {
+    interleave.push_back(lane);
+    interleave.push_back(pairColumns + lane);
+  }
+  loop(rows, 2, loc, [&](Value k) {
+    Value next = builder.createOrFold<arith::AddIOp>(loc, k, index(1));
+    RowAccess row = accessRow(op, k), nextRow = accessRow(op, next);
+    columnBlocks(op, pairColumns, [&](Value col, int64_t count) {
+      Value a = loadRow(op, row, col, count, pairColumns, bf16);
+      Value b = loadRow(op, nextRow, col, count, pairColumns, bf16);
+      Value pair = vector::ShuffleOp::create(builder, loc, a, b, interleave);
+      Value offset = builder.createOrFold<arith::AddIOp>(
+          loc, builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)),
+          builder.createOrFold<arith::MulIOp>(loc, col, index(rows)));
+      storeVector(pair, into, offset);
+    });
+  });
+}
+
+/// rows = N, cols = K: 16 rows of pairs, transposed as 32-bit lanes.
+void KernelLowering::packPairsTransposed(LoadOp op, Value into) {
+  Location loc = op.getLoc();
+  int64_t rows = op.getMemoryRows(), cols = op.getMemoryCols();
+  Type bf16 = builder.getBF16Type();
+  VectorType i32Vector = vec(pairColumns, builder.getI32Type());
+  loop(rows, pairColumns, loc, [&](Value n) {
+    SmallVector<RowAccess> keys;
+    for (int64_t i = 0; i < pairColumns; ++i)
+      keys.push_back(
+          accessRow(op, builder.createOrFold<arith::AddIOp>(loc, n, index(i))));
+    Value start = builder.createOrFold<arith::MulIOp>(loc, n, index(cols));
+    columnBlocks(op, 2 * pairColumns, [&](Value k, int64_t count) {
+      SmallVector<Value> block;
+      for (int64_t i = 0; i < pairColumns; ++i)
+        block.push_back(vector::BitCastOp::create(
+            builder, loc, i32Vector,
+            loadRow(op, keys[i], k, count, 2 * pairColumns, bf16)));
+      transposeLanes(builder, loc, block);
+      Value first = builder.createOrFold<arith::AddIOp>(
+          loc, start,
+          builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)));
+      for (int64_t i = 0; i < pairColumns; ++i) {
+        Value offset = builder.createOrFold<arith::AddIOp>(
+            loc, first, index(2 * i * pairColumns));
+        storeVector(vector::BitCastOp::create(
+                        builder, loc, vec(2 * pairColumns, bf16), block[i]),
+                    into, offset);
+      }
+    });
+  });
+}
+
+LogicalResult KernelLowering::packLoad(LoadOp op, Layout layout, Value into) {
+  switch (op.getTransposed() ? transposed(layout) : layout) {
   case Layout::RowMajor:
     return failure();
-  case Layout::Panels: {
-    // rows = K, cols = N: [N / NR][K][NR].
-    int64_t panel = panelVectors * lanes;
-    loop(rows, 1, loc, [&](Value k) {
-      RowAccess row = accessRow(op, k);
-      columnBlocks(op, lanes, [&](Value col, int64_t count) {
-        // The last panel is narrower when NR does not divide N.
-        auto [start, within, panelWidth] =
-            panelPosition(col, cols, panel, rows, loc);
-        Value offset = builder.createOrFold<arith::AddIOp>(
-            loc, builder.createOrFold<arith::MulIOp>(loc, k, panelWidth),
-            builder.createOrFold<arith::AddIOp>(loc, start, within));
-        storeVector(loadRow(op, row, col, count, lanes, f32), into, offset);
-      });
-    });
+  case Layout::Panels:
+    packPanels(op, into);
     return success();
-  }
-  case Layout::PanelsTransposed: {
-    // rows = N, cols = K: [N / NR][K][NR].
-    int64_t panel = panelVectors * lanes;
-    loop(rows, lanes, loc, [&](Value n) {
-      SmallVector<RowAccess> keys;
-      for (int64_t i = 0; i < lanes; ++i)
-        keys.push_back(accessRow(
-            op, builder.createOrFold<arith::AddIOp>(loc, n, index(i))));
-      Value start, within, panelWidth;
-      std::tie(start, within, panelWidth) =
-          panelPosition(n, rows, panel, cols, loc);
-      Value base = builder.createOrFold<arith::AddIOp>(loc, start, within);
-      columnBlocks(op, lanes, [&](Value k, int64_t count) {
-        SmallVector<Value> block;
-        for (int64_t i = 0; i < lanes; ++i)
-          block.push_back(loadRow(op, keys[i], k, count, lanes, f32));
-        transposeLanes(builder, loc, block);
-        for (int64_t i = 0; i < lanes; ++i) {
-          Value offset = builder.createOrFold<arith::MulIOp>(
-              loc, panelWidth,
-              builder.createOrFold<arith::AddIOp>(loc, k, index(i)));
-          storeVector(block[i], into,
-                      builder.createOrFold<arith::AddIOp>(loc, offset, base));
-        }
-      });
-    });
+  case Layout::PanelsTransposed:
+    packPanelsTransposed(op, into);
     return success();
-  }
-  case Layout::Pairs: {
-    // rows = K, cols = N: [N / 16][K / 2][16][2].
-    Type bf16 = builder.getBF16Type();
-    SmallVector<int64_t> interleave;
-    for (int64_t lane = 0; lane < pairColumns; ++lane) {
-      interleave.push_back(lane);
-      interleave.push_back(pairColumns + lane);
-    }
-    loop(rows, 2, loc, [&](Value k) {
-      Value next = builder.createOrFold<arith::AddIOp>(loc, k, index(1));
-      RowAccess row = accessRow(op, k), nextRow = accessRow(op, next);
-      columnBlocks(op, pairColumns, [&](Value col, int64_t count) {
-        Value a = loadRow(op, row, col, count, pairColumns, bf16);
-        Value b = loadRow(op, nextRow, col, count, pairColumns, bf16);
-        Value pair = vector::ShuffleOp::create(builder, loc, a, b, interleave);
-        Value offset = builder.createOrFold<arith::AddIOp>(
-            loc,
-            builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)),
-            builder.createOrFold<arith::MulIOp>(loc, col, index(rows)));
-        storeVector(pair, into, offset);
-      });
-    });
+  case Layout::Pairs:
+    packPairs(op, into);
     return success();
-  }
-  case Layout::PairsTransposed: {
-    // rows = N, cols = K: 16 rows of pairs, transposed as 32-bit lanes.
-    Type bf16 = builder.getBF16Type();
-    VectorType i32Vector = vec(pairColumns, builder.getI32Type());
-    loop(rows, pairColumns, loc, [&](Value n) {
-      SmallVector<RowAccess> keys;
-      for (int64_t i = 0; i < pairColumns; ++i)
-        keys.push_back(accessRow(
-            op, builder.createOrFold<arith::AddIOp>(loc, n, index(i))));
-      Value start = builder.createOrFold<arith::MulIOp>(loc, n, index(cols));
-      columnBlocks(op, 2 * pairColumns, [&](Value k, int64_t count) {
-        SmallVector<Value> block;
-        for (int64_t i = 0; i < pairColumns; ++i)
-          block.push_back(vector::BitCastOp::create(
-              builder, loc, i32Vector,
-              loadRow(op, keys[i], k, count, 2 * pairColumns, bf16)));
-        transposeLanes(builder, loc, block);
-        Value first = builder.createOrFold<arith::AddIOp>(
-            loc, start,
-            builder.createOrFold<arith::MulIOp>(loc, k, index(pairColumns)));
-        for (int64_t i = 0; i < pairColumns; ++i) {
-          Value offset = builder.createOrFold<arith::AddIOp>(
-              loc, first, index(2 * i * pairColumns));
-          storeVector(vector::BitCastOp::create(
-                          builder, loc, vec(2 * pairColumns, bf16), block[i]),
-                      into, offset);
-        }
-      });
-    });
+  case Layout::PairsTransposed:
+    packPairsTransposed(op, into);
     return success();
-  }
   }
   llvm_unreachable("every layout is handled");
 }
@@ -672,8 +687,9 @@ LogicalResult KernelLowering::lowerFill(FillOp op) {
     return success();
   }
   loop(type.getRows(), 1, loc, [&](Value r) {
-    loop(extent, width, loc,
-         [&](Value c) { storeVector(vector, out, {r, c}); });
+    loop(extent, width, loc, [&](Value c) {
+      storeVector(vector, out, {r, c});
+    });
   });
   return success();
 }

@@ -226,43 +226,21 @@ static void drawCascade(Kernel &k, uint64_t seed, uint64_t index) {
     k.causal = Causal::bottomRight;
 }
 
-Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
-                        std::optional<Family> wanted, bool gpu) {
-  if (wanted == Family::Rotary)
-    return makeTurning(seed, index, gpu);
-  Random random(seed, index);
-  Kernel k;
-  k.gpu = gpu;
-  k.family = wanted ? *wanted : allFamilies[index % numMixedFamilies];
-  if (k.family == Family::Scan) {
-    k.scan = std::make_shared<ScanKernel>(makeScan(seed, index, gpu));
-    return k;
-  }
-  k.dtype = random.pick(
-      {DType::f32, DType::f32, DType::f16, DType::bf16, DType::bf16});
-  if (gpu && k.dtype == DType::f32 && random.chance(0.5))
-    k.dtype = DType::f16;
-  Family content = k.family;
-  if (k.family == Family::Precision) {
-    k.dtype = DType::f32;
-    k.tf32 = true;
-    content = random.pick({Family::Options, Family::Masks, Family::Scores,
-                           Family::Monoids, Family::Packed, Family::Schedules});
-  }
-  if (k.family == Family::Dropout)
-    content = random.pick({Family::Options, Family::Masks, Family::Scores,
-                           Family::Monoids, Family::Packed, Family::Schedules});
-  bool isCache = k.family == Family::Paged || k.family == Family::Ring;
-  if (isCache)
-    content = random.pick(
+/// What the kernels of some families are otherwise like.
+static Family drawContent(Random &random, Family family) {
+  if (family == Family::Precision || family == Family::Dropout)
+    return random.pick({Family::Options, Family::Masks, Family::Scores,
+                        Family::Monoids, Family::Packed, Family::Schedules});
+  if (family == Family::Paged || family == Family::Ring)
+    return random.pick(
         {Family::Options, Family::Options, Family::Masks, Family::Scores,
          Family::Monoids, Family::Schedules,
-         k.family == Family::Paged ? Family::Packed : Family::Options});
-  k.outDType =
-      k.dtype != DType::f32 && random.chance(0.15) ? DType::f32 : k.dtype;
-  k.dqk = randomHeadDim(random, gpu);
-  k.dv = random.chance(0.5) ? k.dqk : randomHeadDim(random, gpu);
+         family == Family::Paged ? Family::Packed : Family::Options});
+  return family;
+}
 
+static void drawMonoid(Random &random, Kernel &k, Family content, uint64_t seed,
+                       uint64_t index) {
   const std::vector<MonoidInfo> &monoids = allMonoids();
   std::vector<const MonoidInfo *> choices;
   for (const MonoidInfo &info : monoids) {
@@ -294,9 +272,15 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     k.numParams = 1;
   k.numOutputs = static_cast<int>(
       random.range(1, static_cast<int64_t>(k.monoid->outputs.size())));
+}
 
-  ExprMaker maker(random, k.captures);
-  bool gated = k.monoid->oracle == Monoid::gatedDecay;
+static bool isGated(const Kernel &k) {
+  return k.monoid->oracle == Monoid::gatedDecay;
+}
+
+/// Operands, masks and scores of a content.
+static void drawContents(Random &random, Kernel &k, Family content,
+                         ExprMaker &maker) {
   switch (content) {
   case Family::Precision:
   case Family::Options:
@@ -312,7 +296,8 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     break;
   case Family::Scores:
     // A gated key has two scores, and is dead only where both are -inf.
-    k.scoreExpr = maker.score(static_cast<int>(random.range(0, 2)), !gated);
+    k.scoreExpr =
+        maker.score(static_cast<int>(random.range(0, 2)), !isGated(k));
     k.aggregate = random.chance(0.5);
     if (random.chance(0.4))
       k.maskExpr = maker.mask(0);
@@ -336,7 +321,7 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   case Family::Schedules:
     addCausal(random, k);
     addOptions(random, k, 0.5);
-    k.schedule = randomSchedule(random, gpu);
+    k.schedule = randomSchedule(random, k.gpu);
     break;
   case Family::Edges:
     addEdges(random, k, maker);
@@ -348,15 +333,11 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
   case Family::Rotary:
     break; // none of them is a content
   }
-  if (isCache)
-    drawCache(random, k);
-  if (gated)
-    k.aggregate = true;
-  else if (k.family == Family::Dropout)
-    k.aggregate = false;
-  k.dropout = k.family == Family::Dropout && !k.aggregate &&
-              k.monoid->oracle != Monoid::maxPlus &&
-              k.monoid->oracle != Monoid::welford;
+}
+
+/// Leaves out what an attn.aggregate cannot name, or a monoid's exact scores
+/// would round.
+static void restrictToForm(Random &random, Kernel &k, ExprMaker &maker) {
   if (k.aggregate) {
     // What only attn.attention names.
     k.causal = Causal::none;
@@ -373,23 +354,30 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     k.softcap = false;
     k.bias.rank = k.alibiRank = 0;
   }
-  if (gated)
-    k.gateExpr = maker.logGate();
+}
+
+static void drawSchedule(Random &random, Kernel &k, uint64_t seed,
+                         uint64_t index) {
+  bool isCache = k.family == Family::Paged || k.family == Family::Ring;
   if (!k.schedule && !k.partials && random.chance(0.25))
-    k.schedule = randomSchedule(random, gpu);
+    k.schedule = randomSchedule(random, k.gpu);
   if (isCache && k.partials)
     k.granule = random.pick<int64_t>({0, 16, 64});
-  if (isCache && gpu && k.schedule && !k.packed && random.chance(0.3))
+  if (isCache && k.gpu && k.schedule && !k.packed && random.chance(0.3))
     k.schedule->splits = Schedule::automatic;
   if (k.partials && k.schedule)
     k.schedule->splits = 1;
-  if (k.schedule && gpu)
+  if (k.schedule && k.gpu)
     drawKnobs(k, seed, index);
   if (k.schedule)
     drawPackHeads(k, seed, index);
-  if (k.schedule && gpu)
+  if (k.schedule && k.gpu)
     drawCluster(k, seed, index);
-  // Drawn apart, as above, where it is not of the families that take turns.
+}
+
+/// What decode does with a cache: drawn apart, as above, where it is not of the
+/// families that take turns.
+static void drawServing(Kernel &k, uint64_t seed, uint64_t index) {
   if (k.family == Family::Paged)
     k.batchInvariant =
         !k.partials &&
@@ -399,13 +387,61 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
     k.append = k.lengths && Random(seed + 2, ~index).chance(0.3);
   if (k.family == Family::Paged)
     drawCascade(k, seed, index);
-  if (!k.packed && !k.page && random.chance(0.15)) {
-    int which = static_cast<int>(random.range(0, 4));
-    k.fixed[which] = which == 0   ? random.range(1, 3)
-                     : which == 1 ? random.pick<int64_t>({2, 4, 7})
-                     : which == 2 ? 1
-                                  : random.pick<int64_t>({1, 17, 64, 100});
+}
+
+/// One size of the tensors that the kernel's type says.
+static void drawFixedSize(Random &random, Kernel &k) {
+  if (k.packed || k.page || !random.chance(0.15))
+    return;
+  int which = static_cast<int>(random.range(0, 4));
+  k.fixed[which] = which == 0   ? random.range(1, 3)
+                   : which == 1 ? random.pick<int64_t>({2, 4, 7})
+                   : which == 2 ? 1
+                                : random.pick<int64_t>({1, 17, 64, 100});
+}
+
+Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
+                        std::optional<Family> wanted, bool gpu) {
+  if (wanted == Family::Rotary)
+    return makeTurning(seed, index, gpu);
+  Random random(seed, index);
+  Kernel k;
+  k.gpu = gpu;
+  k.family = wanted ? *wanted : allFamilies[index % numMixedFamilies];
+  if (k.family == Family::Scan) {
+    k.scan = std::make_shared<ScanKernel>(makeScan(seed, index, gpu));
+    return k;
   }
+  k.dtype = random.pick(
+      {DType::f32, DType::f32, DType::f16, DType::bf16, DType::bf16});
+  if (gpu && k.dtype == DType::f32 && random.chance(0.5))
+    k.dtype = DType::f16;
+  k.tf32 = k.family == Family::Precision;
+  if (k.tf32)
+    k.dtype = DType::f32;
+  Family content = drawContent(random, k.family);
+  k.outDType =
+      k.dtype != DType::f32 && random.chance(0.15) ? DType::f32 : k.dtype;
+  k.dqk = randomHeadDim(random, gpu);
+  k.dv = random.chance(0.5) ? k.dqk : randomHeadDim(random, gpu);
+  drawMonoid(random, k, content, seed, index);
+  ExprMaker maker(random, k.captures);
+  drawContents(random, k, content, maker);
+  if (k.family == Family::Paged || k.family == Family::Ring)
+    drawCache(random, k);
+  if (isGated(k))
+    k.aggregate = true;
+  else if (k.family == Family::Dropout)
+    k.aggregate = false;
+  k.dropout = k.family == Family::Dropout && !k.aggregate &&
+              k.monoid->oracle != Monoid::maxPlus &&
+              k.monoid->oracle != Monoid::welford;
+  restrictToForm(random, k, maker);
+  if (isGated(k))
+    k.gateExpr = maker.logGate();
+  drawSchedule(random, k, seed, index);
+  drawServing(k, seed, index);
+  drawFixedSize(random, k);
   printKernel(k);
   return k;
 }

@@ -148,8 +148,7 @@ LogicalResult AttentionOp::verify() {
                        "queries, ")
            << q.element() << ", but got "
            << OperandShape(getValue().front(), keySource).element();
-  int64_t batch =
-      querySource.hasBatch() ? q.batch() : getNumSequences(querySource);
+  int64_t batch = q.sequences();
   if (getKStart() && keySource.kind != SourceKind::ring) {
     int64_t count = cast<ShapedType>(getKStart().getType()).getDimSize(0);
     if (contradict(count, batch))
@@ -158,9 +157,7 @@ LogicalResult AttentionOp::verify() {
   }
 
   // (C6) Where sequences have sizes of their own, these are theirs.
-  int64_t rows = querySource.hasBatch() ? q.length() : ShapedType::kDynamic;
-  int64_t keys = keySource.hasBatch() ? k.length() : ShapedType::kDynamic;
-  int64_t full[] = {batch, q.heads(), rows, keys};
+  int64_t full[] = {batch, q.heads(), q.rowsOfEach(), k.rowsOfEach()};
   if (getBias() && failed(verifyBroadcast(*this, "bias", getBias(), full)))
     return failure();
   if (getMaskTensor() &&

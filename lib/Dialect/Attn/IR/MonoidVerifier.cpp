@@ -83,114 +83,140 @@ static LogicalResult verifyRescale(MonoidOp op) {
   return verifyYieldsFloats(op, rescale, "rescale", numFactors);
 }
 
-LogicalResult MonoidOp::verifyRegions() {
-  Builder builder(getContext());
-  Type f32 = builder.getF32Type(), i32 = builder.getI32Type();
-  unsigned numStats = getNumStats(), numComponents = getNumComponents();
-  MonoidKind kind = getKind();
-  StringRef kindName = stringifyMonoidKind(kind);
-  bool hasStats = numStats || isGeneral();
-
-  // (C4)
+/// (C4): which regions a kind has.
+static LogicalResult verifyPresence(MonoidOp op) {
   struct Presence {
     Region &region;
     StringRef name;
     bool required, allowed;
   };
-  bool needsRescale = kind == MonoidKind::cocycle && numStats;
+  MonoidKind kind = op.getKind();
+  bool hasStats = op.getNumStats() || op.isGeneral();
+  bool needsRescale = kind == MonoidKind::cocycle && op.getNumStats();
   bool needsGate = kind == MonoidKind::suffix || kind == MonoidKind::prefix;
   for (const Presence &part :
-       {Presence{getIdentity(), "identity", hasStats, true},
-        Presence{getCombine(), "combine", hasStats, true},
-        Presence{getRescale(), "rescale", needsRescale, needsRescale},
-        Presence{getGate(), "gate", needsGate, needsGate},
-        Presence{getLift(), "lift", true, true}}) {
+       {Presence{op.getIdentity(), "identity", hasStats, true},
+        Presence{op.getCombine(), "combine", hasStats, true},
+        Presence{op.getRescale(), "rescale", needsRescale, needsRescale},
+        Presence{op.getGate(), "gate", needsGate, needsGate},
+        Presence{op.getLift(), "lift", true, true}}) {
     StringRef without = hasStats ? "" : " without statistics";
     if (part.required && part.region.empty())
-      return emitOpError("expected a region '")
-             << part.name << "' for kind " << kindName;
+      return op.emitOpError("expected a region '")
+             << part.name << "' for kind " << stringifyMonoidKind(kind);
     if (!part.allowed && !part.region.empty())
-      return emitOpError("expected no region '")
-             << part.name << "' for kind " << kindName << without;
+      return op.emitOpError("expected no region '")
+             << part.name << "' for kind " << stringifyMonoidKind(kind)
+             << without;
   }
+  return success();
+}
 
-  // (C5), (C6), (C7)
-  auto floats = [&](unsigned n) { return SmallVector<Type>(n, f32); };
-  auto withParams = [&](SmallVector<Type> types) {
-    types.append(getNumParams(), f32);
-    return types;
-  };
-  unsigned stateSize = numStats + (isGeneral() ? numComponents : 0);
-  auto check = [&](Region &region, StringRef name, SmallVector<Type> arguments,
-                   unsigned numYields) -> LogicalResult {
-    if (region.empty())
-      return success();
-    if (failed(verifyBody(*this, region, name, withParams(arguments))))
-      return failure();
-    return verifyYieldsFloats(*this, region, name, numYields);
-  };
-  if (failed(check(getIdentity(), "identity", {}, stateSize)) ||
-      failed(
-          check(getCombine(), "combine", floats(2 * stateSize), stateSize)) ||
-      failed(check(getGate(), "gate", floats(numStats), 1)) ||
-      failed(verifyRescale(*this)))
-    return failure();
-  unsigned numScores = getNumScores();
-  if (numScores == 0)
-    return emitOpError("expected region 'lift' to take one or more scores ")
-           << (isGeneral() ? "before the values, the key's position and the "
-                             "params"
-                           : "before the params")
-           << ", but it takes " << getLift().getNumArguments()
-           << " arguments in all";
-  SmallVector<Type> liftArguments =
-      floats(numScores + (isGeneral() ? getNumValues() : 0));
-  if (isGeneral())
-    liftArguments.push_back(i32);
-  if (failed(check(getLift(), "lift", liftArguments, numStats + numComponents)))
-    return failure();
+static SmallVector<Type> floats(MonoidOp op, unsigned n) {
+  return SmallVector<Type>(n, Float32Type::get(op.getContext()));
+}
 
-  // (C8)
-  if (getFinalize().empty()) {
-    if (!getOutputs().empty())
-      return emitOpError("expected a region 'finalize' that yields the ")
-             << getOutputs().size() << " outputs";
-  } else {
-    if (failed(verifyBody(*this, getFinalize(), "finalize",
-                          withParams(floats(numStats + numComponents)))) ||
-        failed(verifyYieldsFloats(
-            *this, getFinalize(), "finalize",
-            getOutputs().empty() ? -1 : int64_t(getOutputs().size()))))
-      return failure();
-    if (getOutputs().empty())
-      return emitOpError("expected outputs(...) to name what region "
-                         "'finalize' yields");
-    llvm::StringSet<> names;
-    for (StringAttr name : getOutputs().getAsRange<StringAttr>())
-      if (name.empty() || !names.insert(name.strref()).second)
-        return emitOpError("expected outputs to have distinct names, but got ")
-               << name << (name.empty() ? "" : " twice");
-  }
-
-  // (C9)
-  if (!isGeneral())
+/// What a region takes, the params last; and how many floats it yields.
+static LogicalResult verifySignature(MonoidOp op, Region &region,
+                                     StringRef name,
+                                     SmallVector<Type> arguments,
+                                     int64_t numYields) {
+  if (region.empty())
     return success();
+  llvm::append_range(arguments, floats(op, op.getNumParams()));
+  if (failed(verifyBody(op, region, name, arguments)))
+    return failure();
+  return verifyYieldsFloats(op, region, name, numYields);
+}
+
+/// Values of a state, as its regions see it: of a general monoid the
+/// components, too.
+static unsigned stateSizeOf(MonoidOp op) {
+  return op.getNumStats() + (op.isGeneral() ? op.getNumComponents() : 0);
+}
+
+/// (C5), (C6), (C7): the regions of the algebra.
+static LogicalResult verifyAlgebra(MonoidOp op) {
+  unsigned numStats = op.getNumStats(), stateSize = stateSizeOf(op);
+  if (failed(
+          verifySignature(op, op.getIdentity(), "identity", {}, stateSize)) ||
+      failed(verifySignature(op, op.getCombine(), "combine",
+                             floats(op, 2 * stateSize), stateSize)) ||
+      failed(
+          verifySignature(op, op.getGate(), "gate", floats(op, numStats), 1)) ||
+      failed(verifyRescale(op)))
+    return failure();
+  bool isGeneral = op.isGeneral();
+  unsigned numScores = op.getNumScores();
+  if (numScores == 0)
+    return op.emitOpError("expected region 'lift' to take one or more scores ")
+           << (isGeneral ? "before the values, the key's position and the "
+                           "params"
+                         : "before the params")
+           << ", but it takes " << op.getLift().getNumArguments()
+           << " arguments in all";
+  SmallVector<Type> arguments =
+      floats(op, numScores + (isGeneral ? op.getNumValues() : 0));
+  if (isGeneral)
+    arguments.push_back(IntegerType::get(op.getContext(), 32));
+  return verifySignature(op, op.getLift(), "lift", arguments,
+                         numStats + op.getNumComponents());
+}
+
+/// (C8): the outputs.
+static LogicalResult verifyOutputs(MonoidOp op) {
+  ArrayAttr outputs = op.getOutputs();
+  if (op.getFinalize().empty()) {
+    if (!outputs.empty())
+      return op.emitOpError("expected a region 'finalize' that yields the ")
+             << outputs.size() << " outputs";
+    return success();
+  }
+  if (failed(
+          verifySignature(op, op.getFinalize(), "finalize",
+                          floats(op, op.getNumStats() + op.getNumComponents()),
+                          outputs.empty() ? -1 : int64_t(outputs.size()))))
+    return failure();
+  if (outputs.empty())
+    return op.emitOpError("expected outputs(...) to name what region "
+                          "'finalize' yields");
+  llvm::StringSet<> names;
+  for (StringAttr name : outputs.getAsRange<StringAttr>())
+    if (name.empty() || !names.insert(name.strref()).second)
+      return op.emitOpError("expected outputs to have distinct names, but got ")
+             << name << (name.empty() ? "" : " twice");
+  return success();
+}
+
+/// (C9): what there is once for all channels.
+static LogicalResult verifySharedByChannels(MonoidOp op) {
+  if (!op.isGeneral())
+    return success();
+  unsigned numStats = op.getNumStats(), stateSize = stateSizeOf(op);
   SmallVector<unsigned> perRow, fromValues, fromStates;
   for (unsigned i = 0; i < numStats; ++i)
     perRow.push_back(i);
-  for (unsigned i = 0; i < numComponents; ++i) {
-    if (getComponent(i) == Component::unit) {
+  for (unsigned i = 0; i < op.getNumComponents(); ++i) {
+    if (op.getComponent(i) == Component::unit) {
       perRow.push_back(numStats + i);
       continue;
     }
     fromStates.push_back(numStats + i);
     fromStates.push_back(stateSize + numStats + i);
   }
-  for (unsigned i = 0; i < getNumValues(); ++i)
-    fromValues.push_back(numScores + i);
-  if (yieldDependsOn(getLift(), perRow, fromValues) ||
-      yieldDependsOn(getCombine(), perRow, fromStates))
-    return emitOpError("expected statistics and unit components not to depend "
-                       "on the values: there is one for all channels");
+  for (unsigned i = 0; i < op.getNumValues(); ++i)
+    fromValues.push_back(op.getNumScores() + i);
+  if (yieldDependsOn(op.getLift(), perRow, fromValues) ||
+      yieldDependsOn(op.getCombine(), perRow, fromStates))
+    return op.emitOpError("expected statistics and unit components not to "
+                          "depend on the values: there is one for all "
+                          "channels");
   return success();
+}
+
+LogicalResult MonoidOp::verifyRegions() {
+  return success(succeeded(verifyPresence(*this)) &&
+                 succeeded(verifyAlgebra(*this)) &&
+                 succeeded(verifyOutputs(*this)) &&
+                 succeeded(verifySharedByChannels(*this)));
 }

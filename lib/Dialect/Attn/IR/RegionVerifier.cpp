@@ -194,18 +194,49 @@ static LogicalResult verifySource(Operation *op, StringRef role,
                            source.map, isTable ? 2 : 1)));
 }
 
-LogicalResult mlir::attn::verifyOperandShapes(
-    Operation *op, ValueRange queries, ValueRange keys, ValueRange values,
-    const Source &querySource, const Source &keySource, Side side) {
-  // What has the rows, and what is reduced.
-  bool overKeys = side == Side::keys;
-  std::string rows = overKeys ? "queries" : "keys";
-  std::string reduced = overKeys ? "keys" : "queries";
-  if (queries.empty() || queries.size() != keys.size())
-    return op->emitOpError("expected one or more pairs of queries and keys, "
-                           "but got ")
-           << queries.size() << " and " << keys.size();
-  bool packed = querySource.is(SourceKind::varlen);
+namespace {
+
+/// The shapes of queries, keys and values beside each other, and their sources.
+class ShapeVerifier {
+public:
+  ShapeVerifier(Operation *op, ValueRange queries, ValueRange keys,
+                ValueRange values, const Source &querySource,
+                const Source &keySource, Side side)
+      : op(op), queries(queries), keys(keys), values(values),
+        querySource(querySource), keySource(keySource),
+        overKeys(side == Side::keys), rows(overKeys ? "queries" : "keys"),
+        reduced(overKeys ? "keys" : "queries"),
+        packed(querySource.is(SourceKind::varlen)) {}
+  LogicalResult verify();
+
+private:
+  LogicalResult verifySources();
+  LogicalResult verifyOperands();
+  LogicalResult verifyPairs();
+  LogicalResult verifyReduced();
+  LogicalResult verifyHeads();
+  LogicalResult verifyValues();
+  LogicalResult verifySequences();
+  LogicalResult mismatch(const Twine &what, int64_t want, int64_t got) {
+    return op->emitOpError("expected ")
+           << what << " " << want << ", but got " << got;
+  }
+  static int64_t countOf(Value vector) {
+    return cast<ShapedType>(vector.getType()).getDimSize(0);
+  }
+
+  Operation *op;
+  ValueRange queries, keys, values;
+  const Source &querySource, &keySource;
+  bool overKeys;
+  /// What has the rows, and what is reduced.
+  std::string rows, reduced;
+  bool packed;
+};
+
+} // namespace
+
+LogicalResult ShapeVerifier::verifySources() {
   if (keySource.is(SourceKind::varlen) ? !packed
                                        : packed && keySource.hasBatch())
     return op->emitOpError("expected row offsets of queries and of keys "
@@ -219,14 +250,11 @@ LogicalResult mlir::attn::verifyOperandShapes(
     return op->emitOpError("expected ")
            << rows << " that are dense or packed; pages, rings and lengths are "
            << "of " << reduced;
-  if (failed(verifySource(op, rows, querySource)) ||
-      failed(verifySource(op, reduced, keySource)))
-    return failure();
-  auto mismatch = [&](const Twine &what, int64_t want, int64_t got) {
-    return op->emitOpError("expected ")
-           << what << " " << want << ", but got " << got;
-  };
+  return success(succeeded(verifySource(op, rows, querySource)) &&
+                 succeeded(verifySource(op, reduced, keySource)));
+}
 
+LogicalResult ShapeVerifier::verifyOperands() {
   for (auto [role, operands, source] :
        {std::tuple<std::string, ValueRange, const Source &>(
             "the " + rows, queries, querySource),
@@ -235,8 +263,12 @@ LogicalResult mlir::attn::verifyOperandShapes(
     for (Value value : operands)
       if (failed(verifyOperand(op, role, value, source)))
         return failure();
+  return success();
+}
 
-  OperandShape q(queries[0], querySource), k(keys[0], keySource);
+/// Each pair beside its own, and all rows beside the first ones.
+LogicalResult ShapeVerifier::verifyPairs() {
+  OperandShape q(queries[0], querySource);
   for (auto [query, key] : llvm::zip(queries, keys)) {
     OperandShape qi(query, querySource), ki(key, keySource);
     if (qi.depth() != ki.depth())
@@ -257,9 +289,15 @@ LogicalResult mlir::attn::verifyOperandShapes(
       return mismatch("the " + rows + " to have a batch of", q.batch(),
                       qi.batch());
   }
-  SmallVector<Value> ofKeys(keys);
-  llvm::append_range(ofKeys, values);
-  for (Value value : ofKeys) {
+  return success();
+}
+
+/// What is reduced, and the values with it, beside the first of it.
+LogicalResult ShapeVerifier::verifyReduced() {
+  OperandShape q(queries[0], querySource), k(keys[0], keySource);
+  SmallVector<Value> all(keys);
+  llvm::append_range(all, values);
+  for (Value value : all) {
     OperandShape shape(value, keySource);
     if (contradict(k.heads(), shape.heads()))
       return mismatch(reduced + " and values to have the same number of heads,",
@@ -272,7 +310,12 @@ LogicalResult mlir::attn::verifyOperandShapes(
                           ",",
                       q.batch(), shape.batch());
   }
-  int64_t hq = q.heads(), hk = k.heads();
+  return success();
+}
+
+LogicalResult ShapeVerifier::verifyHeads() {
+  int64_t hq = OperandShape(queries[0], querySource).heads();
+  int64_t hk = OperandShape(keys[0], keySource).heads();
   if (!overKeys)
     std::swap(hq, hk);
   if (!ShapedType::isDynamic(hq) && !ShapedType::isDynamic(hk) &&
@@ -280,6 +323,10 @@ LogicalResult mlir::attn::verifyOperandShapes(
     return op->emitOpError("expected the number of query heads to be a "
                            "multiple of the number of key heads, but got ")
            << hq << " and " << hk;
+  return success();
+}
+
+LogicalResult ShapeVerifier::verifyValues() {
   for (Value value : values) {
     OperandShape first(values[0], keySource), shape(value, keySource);
     if (first.depth() != shape.depth())
@@ -290,33 +337,53 @@ LogicalResult mlir::attn::verifyOperandShapes(
                              "the first, ")
              << first.element() << ", but got " << shape.element();
   }
-  int64_t batches = packed ? getNumSequences(querySource) : q.batch();
-  if (keySource.lengths) {
-    int64_t count = cast<ShapedType>(keySource.lengths.getType()).getDimSize(0);
-    if (contradict(count, batches))
-      return mismatch("one key length for each batch,", batches, count);
-  }
-  if (keySource.is(SourceKind::varlen)) {
-    int64_t numQ = cast<ShapedType>(querySource.map.getType()).getDimSize(0);
-    int64_t numK = cast<ShapedType>(keySource.map.getType()).getDimSize(0);
-    if (contradict(numQ, numK))
-      return mismatch("as many row offsets of keys as of queries,", numQ, numK);
-    if (numQ == 0 || numK == 0)
-      return mismatch("row offsets with a first entry, so a size of at least",
-                      1, 0);
-  } else if (keySource.map) {
-    int64_t count = cast<ShapedType>(keySource.map.getType()).getDimSize(0);
-    if (contradict(count, batches))
-      return mismatch(keySource.is(SourceKind::paged)
-                          ? "one row of the table for each batch,"
-                          : "one start for each batch,",
-                      batches, count);
-    if (packed &&
-        cast<ShapedType>(querySource.map.getType()).getDimSize(0) == 0)
-      return mismatch("row offsets with a first entry, so a size of at least",
-                      1, 0);
-  }
   return success();
+}
+
+/// What sources say of each sequence.
+LogicalResult ShapeVerifier::verifySequences() {
+  int64_t batches = OperandShape(queries[0], querySource).sequences();
+  if (keySource.lengths && contradict(countOf(keySource.lengths), batches))
+    return mismatch("one key length for each batch,", batches,
+                    countOf(keySource.lengths));
+  if (!keySource.map)
+    return success();
+  int64_t count = countOf(keySource.map);
+  bool areOffsets = keySource.is(SourceKind::varlen);
+  if (areOffsets && contradict(countOf(querySource.map), count))
+    return mismatch("as many row offsets of keys as of queries,",
+                    countOf(querySource.map), count);
+  if (!areOffsets && contradict(count, batches))
+    return mismatch(keySource.is(SourceKind::paged)
+                        ? "one row of the table for each batch,"
+                        : "one start for each batch,",
+                    batches, count);
+  if ((packed && countOf(querySource.map) == 0) || (areOffsets && count == 0))
+    return mismatch("row offsets with a first entry, so a size of at least", 1,
+                    0);
+  return success();
+}
+
+LogicalResult ShapeVerifier::verify() {
+  if (queries.empty() || queries.size() != keys.size())
+    return op->emitOpError("expected one or more pairs of queries and keys, "
+                           "but got ")
+           << queries.size() << " and " << keys.size();
+  for (auto step :
+       {&ShapeVerifier::verifySources, &ShapeVerifier::verifyOperands,
+        &ShapeVerifier::verifyPairs, &ShapeVerifier::verifyReduced,
+        &ShapeVerifier::verifyHeads, &ShapeVerifier::verifyValues,
+        &ShapeVerifier::verifySequences})
+    if (failed((this->*step)()))
+      return failure();
+  return success();
+}
+
+LogicalResult mlir::attn::verifyOperandShapes(
+    Operation *op, ValueRange queries, ValueRange keys, ValueRange values,
+    const Source &querySource, const Source &keySource, Side side) {
+  return ShapeVerifier(op, queries, keys, values, querySource, keySource, side)
+      .verify();
 }
 
 SmallVector<int64_t> mlir::attn::getRowShape(Value query) {

@@ -42,27 +42,35 @@ inline bool contradict(int64_t a, int64_t b) {
   return a != b && !ShapedType::isDynamic(a) && !ShapedType::isDynamic(b);
 }
 
+/// The sequences of a varlen source, dynamic where its offsets do not say.
+int64_t getNumSequences(const Source &source);
+
 /// "tensor [b, hq, sq, d]" as checks over operands of reductions see it.
 class OperandShape {
 public:
   OperandShape(Value value, const Source &source)
       : type(cast<RankedTensorType>(value.getType())), source(source) {}
-  int64_t batch() const {
-    return source.hasBatch() ? type.getDimSize(0) : ShapedType::kDynamic;
+  int64_t batch() const { return ofBatches(type.getDimSize(0)); }
+  /// Sequences, dynamic where neither the tensor nor offsets say.
+  int64_t sequences() const {
+    return source.is(SourceKind::varlen) ? getNumSequences(source) : batch();
   }
   int64_t heads() const { return type.getDimSize(source.headDim()); }
   /// Rows of a batch, of all sequences together, or of a page.
   int64_t length() const { return type.getDimSize(source.rowDim()); }
+  /// Rows of every sequence; dynamic where these have sizes of their own.
+  int64_t rowsOfEach() const { return ofBatches(length()); }
   int64_t depth() const { return type.getShape().back(); }
   Type element() const { return type.getElementType(); }
   RankedTensorType type;
 
 private:
+  /// A size that only tensors of batches have.
+  int64_t ofBatches(int64_t size) const {
+    return source.hasBatch() ? size : ShapedType::kDynamic;
+  }
   Source source;
 };
-
-/// The sequences of a varlen source, dynamic where its offsets do not say.
-int64_t getNumSequences(const Source &source);
 
 /// Shapes of the queries, keys and values of one reduction: ranks, static and
 /// equal head dimensions, heads that divide, batches and lengths that agree.

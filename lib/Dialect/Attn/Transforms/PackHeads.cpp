@@ -70,13 +70,13 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc, HeadCounts counts,
       b, loc, heads, arith::MaxSIOp::create(b, loc, keyHeads, one));
   Value isOne = compare(Predicate::eq, rows, one);
 
-  PackedHeads packed;
-  packed.rows = multiply(group, rows);
+  PackedHeads views;
+  views.rows = multiply(group, rows);
   // Heads to pack, and less than a tile of rows in each.
-  packed.fits = both(compare(Predicate::ugt, group, one),
-                     compare(Predicate::ult, rows, index(blockQ)));
-  packed.fits = both(packed.fits,
-                     compare(Predicate::eq, multiply(group, keyHeads), heads));
+  views.fits = both(compare(Predicate::ugt, group, one),
+                    compare(Predicate::ult, rows, index(blockQ)));
+  views.fits = both(views.fits,
+                    compare(Predicate::eq, multiply(group, keyHeads), heads));
   auto view = [&](Value tensor, int64_t leading) -> Value {
     auto type = cast<MemRefType>(tensor.getType());
     auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, tensor);
@@ -90,13 +90,13 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc, HeadCounts counts,
       isDense = arith::OrIOp::create(b, loc, isDense, isOne);
       rowStride = arith::SelectOp::create(b, loc, isOne, headStride, rowStride);
     }
-    packed.fits = both(packed.fits, isDense);
+    views.fits = both(views.fits, isDense);
     SmallVector<OpFoldResult> sizes, steps;
     SmallVector<int64_t> shape(type.getShape());
     for (int64_t d = 0, rank = type.getRank(); d < rank; ++d) {
       if (d == leading + 1 || d == leading + 2) {
         shape[d] = ShapedType::kDynamic;
-        sizes.push_back(d == leading + 1 ? keyHeads : packed.rows);
+        sizes.push_back(d == leading + 1 ? keyHeads : views.rows);
       } else if (type.isDynamicDim(d)) {
         sizes.push_back(metadata.getSizes()[d]);
       } else {
@@ -120,10 +120,10 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc, HeadCounts counts,
         b, loc, result, tensor, OpFoldResult(b.getIndexAttr(0)), sizes, steps);
   };
   for (Value query : queries)
-    packed.queries.push_back(view(query, 0));
+    views.queries.push_back(view(query, 0));
   for (Value output : outputs)
-    packed.outputs.push_back(output ? view(output, leading) : Value());
-  return packed;
+    views.outputs.push_back(output ? view(output, leading) : Value());
+  return views;
 }
 
 namespace {

@@ -148,11 +148,12 @@ mlir::attn::splitBySchedule(AggregateOp op, MonoidOp monoid,
   Value parts;
   auto fixed = op->getAttrOfType<IntegerAttr>(getPartKeysName());
   if (schedule.getSplits() == ScheduleAttr::automaticSplits) {
-    bool isPacked = !op.getQuerySource().hasBatch();
-    if (isPacked || (target.isCpu() && !fixed))
+    StringRef where = !op.getQuerySource().hasBatch() ? "of packed sequences"
+                      : target.isCpu() && !fixed      ? "on a CPU"
+                                                      : "";
+    if (!where.empty())
       return op.emitOpError("expected a number of splits ")
-             << (isPacked ? "of packed sequences" : "on a CPU")
-             << ", but got automatic";
+             << where << ", but got automatic";
     parts = fixed ? countFixedParts(b, op, fixed.getInt())
                   : countParts(b, op, target);
   }

@@ -101,11 +101,39 @@ Value mlir::attn::openMultiplied(ReductionContext &ctx, Value tensor) {
   return ctx.turnedKeys;
 }
 
+SequenceRows::SequenceRows(KernelBuilder &k, Value memory)
+    : k(k), memory(memory) {
+  if (arePacked())
+    all = k.dim(memory, k.rowSource.rowDim());
+}
+
+Value SequenceRows::getBatches() const {
+  if (arePacked())
+    return {};
+  bool isPaged = k.rowSource.is(SourceKind::paged);
+  return k.dim(isPaged ? k.rowSource.map : memory, 0);
+}
+
+void SequenceRows::describe(tile::WorkTileOp work, int64_t blockRows) const {
+  if (!arePacked())
+    return;
+  work.getOffsetsMutable().assign(k.rowSource.map);
+  work.getRowsMutable().assign(all);
+  work.setBlockQ(blockRows);
+}
+
+Value SequenceRows::batchOfCaptures() const {
+  if (!arePacked())
+    return k.toI32(k.batch);
+  Value sequences = k.dim(k.rowSource.map, 0);
+  Value last = k.max(k.sub(sequences, k.index(2)), k.index(0));
+  return k.toI32(k.min(k.batch, last));
+}
+
 void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
                              Value block) {
   Value query = ctx.arg(ctx.reduction.getQueryOperands().front());
   Value key = ctx.arg(ctx.reduction.getKeyOperands().front());
-  bool packed = !ctx.rowSource.hasBatch();
   Value numHeads = ctx.dim(query, ctx.rowSource.headDim());
   Value numKeyHeads = ctx.dim(key, ctx.keySource.headDim());
   Value group =
@@ -123,11 +151,11 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
       ctx.parts = ctx.index(splits);
   }
   int64_t cluster = clusterOf(ctx.schedule, ctx.target);
-  Value section = sectionOf(ctx, group),
-        rows = packed ? ctx.dim(query, 1) : Value();
+  Value section = sectionOf(ctx, group);
+  SequenceRows rows(ctx, query);
   int64_t slices = countSlices(ctx.reduction);
   auto work = tile::WorkTileOp::create(
-      ctx.b, block, packed ? Value() : ctx.dim(query, 0), numHeads,
+      ctx.b, block, rows.getBatches(), numHeads,
       slices > 1 ? ctx.mul(numTiles, ctx.index(slices)) : numTiles,
       ctx.parts ? ctx.parts : ctx.index(1));
   // The lists say which query tile comes n-th.
@@ -138,11 +166,7 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
     work.getSectionMutable().assign(section);
   if (cluster > 1)
     work.setCluster(cluster);
-  if (packed) {
-    work.getOffsetsMutable().assign(ctx.rowSource.map);
-    work.getRowsMutable().assign(rows);
-    work.setBlockQ(ctx.schedule.getBlockQ());
-  }
+  rows.describe(work, ctx.schedule.getBlockQ());
   ctx.batch = work.getBatch();
   ctx.head = work.getHead();
   ctx.queryTile = work.getTile();
@@ -161,12 +185,7 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
   }
   if (ctx.parts)
     ctx.split = work.getPart();
-  // What captures have of the rows behind the last sequence is not looked at.
-  Value sequences = packed ? ctx.dim(ctx.rowSource.map, 0) : Value();
-  ctx.batchI32 = ctx.toI32(
-      packed ? ctx.min(ctx.batch,
-                       ctx.max(ctx.sub(sequences, ctx.index(2)), ctx.index(0)))
-             : ctx.batch);
+  ctx.batchI32 = rows.batchOfCaptures();
   ctx.headI32 = ctx.toI32(ctx.head);
 
   ctx.keyHead = ctx.divide(ctx.head, group).first;
@@ -180,7 +199,7 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
   // the most keys, and rows and keys of tiles do not end together anyway, it
   // is the first. Lists of key tiles are made for tiles from the first row on.
   bool shortFirst = !ctx.reduction.getMaskBody().empty() && isGpu(ctx) &&
-                    !packed && !ctx.lists.tiles &&
+                    !rows.arePacked() && !ctx.lists.tiles &&
                     ctx.schedule.getBlockQ() % ctx.schedule.getBlockK() != 0;
   if (shortFirst) {
     Value end = ctx.sub(
@@ -194,7 +213,7 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
   }
   // A short sequence has no rows in the last tiles of the grid, and a head
   // none in those that fill up a cluster.
-  if (packed || cluster > 1 || ctx.rowSource.lengths)
+  if (rows.arePacked() || cluster > 1 || ctx.rowSource.lengths)
     ctx.liveRows = ctx.max(ctx.liveRows, ctx.index(0));
 }
 

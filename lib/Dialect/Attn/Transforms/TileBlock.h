@@ -12,6 +12,27 @@
 
 namespace mlir::attn {
 
+/// The rows of a kernel's sequences: those of a batch, or packed, one sequence
+/// after the other in one tensor.
+class SequenceRows {
+public:
+  SequenceRows(KernelBuilder &k, Value memory);
+  bool arePacked() const { return k.rowSource.is(SourceKind::varlen); }
+  /// Null where offsets say how many sequences there are.
+  Value getBatches() const;
+  /// Says where packed rows begin.
+  void describe(tile::WorkTileOp work, int64_t blockRows) const;
+  /// The work tile's batch (i32), as captures are asked by it: what they have
+  /// of the rows behind the last sequence is not looked at.
+  Value batchOfCaptures() const;
+
+private:
+  KernelBuilder &k;
+  Value memory;
+  /// Of packed rows, how many there are.
+  Value all;
+};
+
 /// Finds the block's batch, heads, rows and part of the keys.
 void locateBlock(ReductionContext &ctx, Value numTiles, Value block);
 /// How many rows and keys the sequence of the block has.

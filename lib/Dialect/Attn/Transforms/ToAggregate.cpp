@@ -85,8 +85,10 @@ private:
   /// its number alone: all positions of a batch differ from that by the same.
   Value position(const Position &at);
   /// Number of queries and keys of the sequence, i32.
-  Value numQueries(Value batch);
-  Value numKeys(Value batch);
+  /// Rows of a sequence; `size`: of all of them, where they are alike.
+  Value lengthOf(const Source &source, Value size, Value batch);
+  Value numQueries(Value batch) { return lengthOf(querySource, sq, batch); }
+  Value numKeys(Value batch) { return lengthOf(keySource, sk, batch); }
   /// Row of the aligned diagonal: key `diagonal(i)` is "now" for row i.
   Value diagonal(const Position &at, Causal alignment);
 
@@ -114,6 +116,14 @@ private:
 };
 
 } // namespace
+
+/// What says how many rows each sequence has: lengths, or offsets; null where
+/// the tensor does.
+static Value lengthsOf(const Source &source) {
+  if (source.lengths)
+    return source.lengths;
+  return source.is(SourceKind::varlen) ? source.map : Value();
+}
 
 LogicalResult Rewriter::collectCaptures() {
   querySource = op.getQuerySource();
@@ -148,18 +158,16 @@ LogicalResult Rewriter::collectCaptures() {
     Value size = tensor::DimOp::create(b, loc, tensor, rank - 2);
     return arith::IndexCastOp::create(b, loc, b.getI32Type(), size);
   };
-  if (querySource.is(SourceKind::varlen))
-    captures.insert(querySource.map);
-  else
-    captures.insert(sq = dim(op.getQuery()));
-  if (keySource.is(SourceKind::varlen))
-    captures.insert(keySource.map);
-  else if (keySource.lengths)
-    captures.insert(keySource.lengths);
-  else if (keySource.is(SourceKind::paged))
-    captures.insert(sk = capacity(dim(op.getKey())));
-  else
-    captures.insert(sk = dim(op.getKey()));
+  Value rows = lengthsOf(querySource), keys = lengthsOf(keySource);
+  if (!rows)
+    rows = sq = dim(op.getQuery());
+  captures.insert(rows);
+  if (!keys) {
+    keys = sk = dim(op.getKey());
+    if (keySource.is(SourceKind::paged))
+      keys = sk = capacity(sk);
+  }
+  captures.insert(keys);
   return success();
 }
 
@@ -225,18 +233,12 @@ Value Rewriter::ofBatch(Value tensor, Value batch) {
   return tensor::ExtractOp::create(b, loc, in(tensor), ValueRange(index));
 }
 
-Value Rewriter::numQueries(Value batch) {
-  if (querySource.is(SourceKind::varlen))
-    return packedLength(b, loc, in(querySource.map), batch);
-  return in(sq);
-}
-
-Value Rewriter::numKeys(Value batch) {
-  if (keySource.lengths)
-    return ofBatch(keySource.lengths, batch);
-  if (keySource.is(SourceKind::varlen))
-    return packedLength(b, loc, in(keySource.map), batch);
-  return in(sk);
+Value Rewriter::lengthOf(const Source &source, Value size, Value batch) {
+  Value lengths = lengthsOf(source);
+  if (!lengths)
+    return in(size);
+  return source.lengths ? ofBatch(lengths, batch)
+                        : packedLength(b, loc, in(lengths), batch);
 }
 
 Value Rewriter::position(const Position &at) {

@@ -15,6 +15,7 @@
 #include "TurnRows.h"
 #include "Pages.h"
 #include "PlanBuilder.h"
+#include "TileBlock.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -83,27 +84,18 @@ TurnKernel::TurnKernel(ReductionOpInterface op, bool ofQueries,
 
 /// The block's head and rows, as many as are in the sequence.
 void TurnKernel::locate(Value numTiles, Value block) {
-  bool packed = rowSource.is(SourceKind::varlen);
-  Value sequences = rowSource.is(SourceKind::paged) ? rowSource.map : memory;
+  SequenceRows sequences(*this, memory);
   Value rows = dim(memory, rowSource.rowDim());
   auto work = tile::WorkTileOp::create(
-      b, loc, block, packed ? Value() : dim(sequences, 0),
-      dim(memory, rowSource.headDim()), numTiles,
-      /*parts=*/index(countSlices(rotary)));
-  if (packed) {
-    work.getOffsetsMutable().assign(rowSource.map);
-    work.getRowsMutable().assign(rows);
-    work.setBlockQ(blockRows());
-  }
+      b, loc, block, sequences.getBatches(), dim(memory, rowSource.headDim()),
+      numTiles, /*parts=*/index(countSlices(rotary)));
+  sequences.describe(work, blockRows());
   batch = work.getBatch();
   head = work.getHead();
-  // What captures have of the rows behind the last sequence is not looked at.
-  Value last =
-      packed ? max(sub(dim(rowSource.map, 0), index(2)), index(0)) : Value();
-  batchI32 = toI32(packed ? min(batch, last) : batch);
+  batchI32 = sequences.batchOfCaptures();
   headI32 = toI32(head);
-  opened = openSource(memory, rowSource, /*rest=*/packed, /*vector=*/false,
-                      isAligned);
+  opened = openSource(memory, rowSource, /*rest=*/sequences.arePacked(),
+                      /*vector=*/false, isAligned);
   dimOfRows = rows;
   sq = opened == memory
            ? rows

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RegisterTypes.h"
 #include "attn/Dialect/Tile/IR/BitWords.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
@@ -143,18 +144,6 @@ LogicalResult SmemTurnOp::verify() {
 //===----------------------------------------------------------------------===//
 // Fragments
 //===----------------------------------------------------------------------===//
-
-static Type elementOf(Type type) {
-  if (auto frag = dyn_cast<FragType>(type))
-    return frag.getElementType();
-  return cast<VecType>(type).getElementType();
-}
-
-static Scope scopeOf(Type type) {
-  if (auto frag = dyn_cast<FragType>(type))
-    return frag.getScope();
-  return cast<VecType>(type).getScope();
-}
 
 void FragFillOp::getEffects(
     SmallVectorImpl<SideEffects::EffectInstance<MemoryEffects::Effect>>
@@ -298,8 +287,8 @@ LogicalResult VecStoreOp::verify() {
 // Elementwise and reductions
 //===----------------------------------------------------------------------===//
 
-static LogicalResult verifyYield(Operation *op, Block &block,
-                                 ArrayRef<Type> types) {
+LogicalResult tile_gpu::verifyYield(Operation *op, Block &block,
+                                    ArrayRef<Type> types) {
   auto yield = dyn_cast<YieldOp>(block.back());
   if (!yield)
     return op->emitOpError("expected the body to end with tile_gpu.yield");
@@ -314,8 +303,8 @@ static LogicalResult verifyYield(Operation *op, Block &block,
   return success();
 }
 
-static LogicalResult verifyArguments(Operation *op, Block &block,
-                                     ArrayRef<Type> types) {
+LogicalResult tile_gpu::verifyArguments(Operation *op, Block &block,
+                                        ArrayRef<Type> types) {
   if (block.getNumArguments() != types.size())
     return op->emitOpError("expected ")
            << types.size() << " block arguments, but got "
@@ -326,14 +315,6 @@ static LogicalResult verifyArguments(Operation *op, Block &block,
              << index << " to be " << type << ", but got "
              << block.getArgument(index).getType();
   return success();
-}
-
-/// Whether a vector runs along a fragment: same scope, and as many elements as
-/// the fragment has rows or columns.
-static bool alongside(VecType vec, FragType frag) {
-  return vec.getScope() == frag.getScope() &&
-         vec.getSize() ==
-             (vec.getAxis() == Axis::Row ? frag.getRows() : frag.getCols());
 }
 
 LogicalResult MapOp::verify() {
@@ -534,108 +515,6 @@ LogicalResult VecElementsOp::verify() {
     return emitOpError("expected ")
            << type.getSize() << " results of " << type.getElementType();
   return success();
-}
-
-LogicalResult MergeStatesOp::verify() {
-  MergeScope scope = getScope();
-  bool pair = scope == MergeScope::Pair, blocks = scope == MergeScope::Blocks;
-  bool counted = scope == MergeScope::Warps || scope == MergeScope::Cluster;
-  if (counted != getCount().has_value())
-    return emitOpError("expected count(n) with warps and cluster only");
-  int64_t count = getCount().value_or(1);
-  if (count <= 0)
-    return emitOpError("expected 1 state or more, but got ") << count;
-  if (constexpr int64_t most = 1 << 20; count > most)
-    return emitOpError("expected at most ")
-           << most << " states, but got " << count;
-  if ((scope == MergeScope::Warps) != bool(getScratch()))
-    return emitOpError("expected scratch(...) with warps only");
-  for (Value operand : {Value(getWorkspace()), Value(getTickets()),
-                        Value(getItem()), Value(getPart()), Value(getParts())})
-    if (blocks != bool(operand))
-      return emitOpError("expected workspace(...), tickets(...) and part(...) "
-                         "with blocks only");
-  if (blocks != bool(getLast()))
-    return emitOpError("expected a last result with blocks only");
-  size_t copies = pair ? 2 : 1;
-  if (getStats().size() % copies || getValues().size() % copies)
-    return emitOpError("expected two states with pair, but got ")
-           << getStats().size() << " statistic(s) and " << getValues().size()
-           << " value(s)";
-  size_t numStats = getStats().size() / copies;
-  size_t numValues = getValues().size() / copies;
-  if (getResults().size() != numStats + numValues)
-    return emitOpError("expected ")
-           << numStats + numValues << " results, but got "
-           << getResults().size();
-  SmallVector<Type> state, arguments, yielded;
-  llvm::append_range(state,
-                     TypeRange(getStats().getTypes()).take_front(numStats));
-  llvm::append_range(state,
-                     TypeRange(getValues().getTypes()).take_front(numValues));
-  if (pair && (TypeRange(getStats().getTypes()).drop_front(numStats) !=
-                   TypeRange(getStats().getTypes()).take_front(numStats) ||
-               TypeRange(getValues().getTypes()).drop_front(numValues) !=
-                   TypeRange(getValues().getTypes()).take_front(numValues)))
-    return emitOpError("expected both states to have the same types");
-  int64_t stateBytes = 0;
-  VecType along = numStats ? cast<VecType>(state.front()) : VecType();
-  for (auto [index, from] : llvm::enumerate(state)) {
-    if (scopeOf(from) != scopeOf(state.front()))
-      return emitOpError("expected states of one scope");
-    auto vec = dyn_cast<VecType>(from);
-    auto frag = dyn_cast<FragType>(from);
-    if (along && (vec ? vec.getAxis() != along.getAxis() ||
-                            vec.getSize() != along.getSize()
-                      : !alongside(along, frag)))
-      return emitOpError("expected statistics and values along ")
-             << along << ", but got " << from;
-    if (index >= numStats &&
-        (!elementOf(from).isF32() || (frag && frag.getLayout() != Layout::Acc)))
-      return emitOpError(
-                 "expected values in f32 vectors and acc fragments, but "
-                 "got ")
-             << from;
-  }
-  for (auto [from, to] : llvm::zip_equal(state, getResults().getTypes())) {
-    if (auto vec = dyn_cast<VecType>(from)) {
-      stateBytes += vec.getSize() * 4;
-      if (vec.getPartial())
-        return emitOpError("expected complete vectors; reduce a partial one "
-                           "first");
-    }
-    auto frag = dyn_cast<FragType>(from);
-    if (frag)
-      stateBytes += frag.getRows() * frag.getCols() * 4;
-    if (from == to)
-      continue;
-    auto part = dyn_cast<FragType>(to);
-    // Row statistics are those of all rows.
-    bool splits =
-        scope == MergeScope::Warps && along && along.getAxis() == Axis::Col;
-    if (!splits || !frag || !part || part.getRows() * count != frag.getRows() ||
-        part != FragType::get(getContext(), part.getRows(), frag.getCols(),
-                              frag.getElementType(), frag.getLayout(),
-                              frag.getScope()))
-      return emitOpError("expected result ")
-             << from
-             << (splits ? " or, of a fragment, its rows split over the warps"
-                        : "")
-             << ", but got " << to;
-  }
-  if (getScratch() && getScratch().getType().getBytes() < count * stateBytes)
-    return emitOpError("expected a scratch tile of ")
-           << count * stateBytes << " bytes or more (" << count << " states of "
-           << stateBytes << "), but got " << getScratch().getType().getBytes();
-  for (Type type : TypeRange(getStats().getTypes()).take_front(numStats))
-    yielded.push_back(elementOf(type));
-  arguments = yielded;
-  arguments.append(yielded);
-  Type f32 = Float32Type::get(getContext());
-  yielded.append({f32, f32});
-  if (failed(verifyArguments(*this, getBody().front(), arguments)))
-    return failure();
-  return verifyYield(*this, getBody().front(), yielded);
 }
 
 //===----------------------------------------------------------------------===//

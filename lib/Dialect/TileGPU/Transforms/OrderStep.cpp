@@ -96,15 +96,33 @@ private:
     FragConvertOp pack;
     MmaIssueOp issue;
     MmaWaitOp wait;
-    bool isEarly;
     /// Gives the weights to other warpgroups, or null; and the products of what
     /// these give, as they are waited for.
     ExchangeOp exchange;
     SmallVector<MmaWaitOp> ahead;
   };
+  /// What the map yields for it.
+  Value yieldOf(Late &one) {
+    auto result = cast<OpResult>(one.pack.getValue());
+    return map.getBody().front().getTerminator()->getOperand(
+        result.getResultNumber());
+  }
+  bool exchanges() const {
+    return llvm::any_of(late,
+                        [](const Late &one) { return bool(one.exchange); });
+  }
+  bool moveAhead();
+  Value maskCrossing(ArrayRef<Value> early, ArrayRef<Value> rest);
+  void readAhead(ArrayRef<Operation *> loads);
+  void issueBehindFirst();
+  SmallVector<Operation *> splitMap();
   void hoistExchanged(Late &one);
+  void waitBehindIssues(Operation *lastIssue);
   void addAhead(Late &one);
+  void releaseAfterWeights(ArrayRef<Operation *> reads);
   SmallVector<Late> late;
+  /// Those of the first map's results, and those of the second one's.
+  SmallVector<Late *> behindFirst, behindSecond;
   /// What depends on the second product, and the one value of the first that it
   /// reads.
   DenseSet<Value> ofFirst, ofSecond;
@@ -162,7 +180,7 @@ bool Orderer::findProducts() {
     MmaWaitOp wait = waitOf(issue);
     if (!wait || wait->getBlock() != block || wait.getTokens().size() != 1)
       return false;
-    late.push_back({pack, issue, wait, false, exchange, {}});
+    late.push_back({pack, issue, wait, exchange, {}});
   }
   llvm::sort(late, [](const Late &a, const Late &b) {
     return a.issue->isBeforeInBlock(b.issue);
@@ -417,12 +435,11 @@ void Orderer::addAhead(Late &one) {
   }
 }
 
-bool Orderer::run() {
-  if (!findProducts() || !findCut() || !holdsCrossing())
-    return false;
-  Operation *issue = second.getTokens().front().getDefiningOp();
+/// Moves ahead of the first product's wait what the maps, and the products of
+/// what the first map makes, need; false where some of that must stay.
+bool Orderer::moveAhead() {
   SmallVector<Operation *> ahead;
-  if (!collect(issue, first, ahead))
+  if (!collect(second.getTokens().front().getDefiningOp(), first, ahead))
     return false;
   // What the maps read from above.
   SetVector<Value> above;
@@ -431,14 +448,12 @@ bool Orderer::run() {
     if (Operation *def = value.getDefiningOp();
         def && !collect(def, first, ahead))
       return false;
-  Operation *yield = map.getBody().front().getTerminator();
-  SmallVector<Value> early, rest;
   for (Late &one : late) {
-    auto result = cast<OpResult>(one.pack.getValue());
-    Value yielded = yield->getOperand(result.getResultNumber());
-    one.isEarly = !ofSecond.contains(yielded);
-    if (!one.isEarly)
+    if (ofSecond.contains(yieldOf(one))) {
+      behindSecond.push_back(&one);
       continue;
+    }
+    behindFirst.push_back(&one);
     // Its product comes before the second map.
     for (Value operand : {Value(one.issue.getB()), Value(one.issue.getAcc())})
       if (Operation *def = operand ? operand.getDefiningOp() : nullptr;
@@ -447,16 +462,12 @@ bool Orderer::run() {
   }
   for (Operation *op : ahead)
     op->moveBefore(first);
+  return true;
+}
 
-  SmallVector<Late *> earlyLate, lastLate;
-  for (Late &one : late) {
-    auto result = cast<OpResult>(one.pack.getValue());
-    Value yielded = yield->getOperand(result.getResultNumber());
-    (one.isEarly ? early : rest).push_back(yielded);
-    (one.isEarly ? earlyLate : lastLate).push_back(&one);
-  }
-  // Where the second map's results are masked, what it reads may be masked
-  // alike.
+/// What the second map reads of the first one. Where its results are masked,
+/// that may be masked alike.
+Value Orderer::maskCrossing(ArrayRef<Value> early, ArrayRef<Value> rest) {
   Value masked = crossing;
   for (Value value : early)
     if (auto select = value.getDefiningOp<arith::SelectOp>();
@@ -467,78 +478,87 @@ bool Orderer::run() {
                  !ofFirst.contains(own.getFalseValue());
         }))
       masked = value;
+  return masked;
+}
+
+/// What a map reads of columns is on its way before its product is waited for,
+/// where registers hold it so long: beside exchanged weights before the second
+/// product is issued.
+void Orderer::readAhead(ArrayRef<Operation *> loads) {
+  Operation *issue = second.getTokens().front().getDefiningOp();
+  for (Operation *load : loads) {
+    Operation *slot = load->getOperand(0).getDefiningOp();
+    bool isThere =
+        !slot || slot->getBlock() != block || slot->isBeforeInBlock(issue);
+    load->moveBefore(exchanges() && isThere ? issue : first.getOperation());
+  }
+}
+
+void Orderer::issueBehindFirst() {
+  for (Late *one : behindFirst) {
+    one->pack->moveBefore(map);
+    one->issue->moveBefore(map);
+  }
+}
+
+/// Makes two maps of one, and issues what takes their results; says what they
+/// read of shared memory.
+SmallVector<Operation *> Orderer::splitMap() {
+  auto yieldOfLate = [&](Late *one) { return yieldOf(*one); };
+  SmallVector<Value> early = llvm::map_to_vector(behindFirst, yieldOfLate);
+  SmallVector<Value> rest = llvm::map_to_vector(behindSecond, yieldOfLate);
+  Value masked = maskCrossing(early, rest);
   // A mask that has made the weight 0 need not be there twice.
   if (masked != crossing &&
       matchPattern(masked.getDefiningOp<arith::SelectOp>().getFalseValue(),
                    m_AnyZeroFloat()))
     for (Value &value : rest)
       value = maskedByWeight(value, crossing);
-  SmallVector<Value> yields = early;
-  unsigned crossed = llvm::find(yields, masked) - yields.begin();
-  if (crossed == yields.size())
-    yields.push_back(crossing);
-  MapOp a = build(yields, map, Value());
-  auto issueEarly = [&] {
-    for (Late *one : earlyLate) {
-      one->pack->moveBefore(map);
-      one->issue->moveBefore(map);
-    }
-  };
-  for (auto [number, one] : llvm::enumerate(earlyLate))
+  unsigned crossed = llvm::find(early, masked) - early.begin();
+  if (crossed == early.size())
+    early.push_back(crossing);
+  MapOp a = build(early, map, Value());
+  for (auto [number, one] : llvm::enumerate(behindFirst))
     one->pack.getValueMutable().assign(a.getResult(number));
   // Of more columns than these, registers hold no weights beside those that a
   // product has, where others have to be exchanged.
   constexpr int64_t fewColumns = 64;
-  bool exchanges =
-      llvm::any_of(late, [](Late &one) { return bool(one.exchange); });
   // A product of the step before takes the registers of weights that are there
   // once more, rounded, for a product.
-  bool unpacks = delay && exchanges && crossed < earlyLate.size();
+  bool unpacks = delay && exchanges() && crossed < behindFirst.size();
   bool holdsWeights =
       cast<FragType>(first.getResult(0).getType()).getCols() <= fewColumns ||
-      !exchanges || unpacks;
-  if (holdsWeights)
-    issueEarly();
-  // What a map reads of columns is on its way before its product is waited for,
-  // where registers hold it so long: beside exchanged weights before the second
-  // product is issued, and what is read for that behind it, where a product of
-  // the step before has the registers.
+      !exchanges() || unpacks;
   SmallVector<Operation *> reads = loadsOf(a);
-  if (holdsWeights)
-    for (Operation *load : reads) {
-      Operation *slot = load->getOperand(0).getDefiningOp();
-      bool isThere =
-          !slot || slot->getBlock() != block || slot->isBeforeInBlock(issue);
-      load->moveBefore(exchanges && isThere ? issue : first.getOperation());
-    }
+  if (holdsWeights) {
+    issueBehindFirst();
+    readAhead(reads);
+  }
   second->moveBefore(map);
   if (!rest.empty()) {
     MapOp c = build(rest, map,
-                    unpacks ? Value(earlyLate[crossed]->pack)
+                    unpacks ? Value(behindFirst[crossed]->pack)
                             : Value(a.getResult(crossed)));
+    // What is read for that comes behind the second product where a product of
+    // the step before has the registers.
     for (Operation *load : loadsOf(c)) {
       load->moveBefore(holdsWeights && !unpacks ? second.getOperation()
                                                 : c.getOperation());
       reads.push_back(load);
     }
-    for (auto [number, one] : llvm::enumerate(lastLate))
+    for (auto [number, one] : llvm::enumerate(behindSecond))
       one->pack.getValueMutable().assign(c.getResult(number));
   }
   if (!holdsWeights)
-    issueEarly();
+    issueBehindFirst();
   rewriter.eraseOp(map);
-  // All are issued before one is waited for; slots go back behind that.
-  Operation *end = late.front().issue;
-  for (const Late &one : late)
-    if (end->isBeforeInBlock(one.issue))
-      end = one.issue;
-  for (Late &one : late)
-    if (one.exchange) {
-      one.exchange->moveAfter(one.pack);
-      hoistExchanged(one);
-    }
+  return reads;
+}
+
+/// All are issued before one is waited for; slots go back behind that.
+void Orderer::waitBehindIssues(Operation *lastIssue) {
   SmallVector<Operation *> waits, releases;
-  for (Late *one : llvm::concat<Late *>(earlyLate, lastLate))
+  for (Late *one : llvm::concat<Late *>(behindFirst, behindSecond))
     waits.push_back(one->wait);
   Operation *lastWait = waits.front();
   for (Operation *wait : waits)
@@ -548,17 +568,19 @@ bool Orderer::run() {
     if (isa<RingReleaseOp>(op) && second->isBeforeInBlock(&op) &&
         op.isBeforeInBlock(lastWait))
       releases.push_back(&op);
-  Operation *point = end->isBeforeInBlock(lastWait) ? lastWait : end;
+  Operation *point =
+      lastIssue->isBeforeInBlock(lastWait) ? lastWait : lastIssue;
   for (Operation *op : llvm::concat<Operation *>(waits, releases)) {
     if (op != point)
       op->moveAfter(point);
     point = op;
   }
-  for (Late &one : late)
-    addAhead(one);
-  // Of what was read of a slot that is given back, the weights are left.
+}
+
+/// Of what was read of a slot that is given back, the weights are left.
+void Orderer::releaseAfterWeights(ArrayRef<Operation *> reads) {
   SmallVector<Value> weights;
-  for (Late *one : llvm::concat<Late *>(earlyLate, lastLate))
+  for (Late *one : llvm::concat<Late *>(behindFirst, behindSecond))
     weights.push_back(one->pack);
   for (Operation *op = second; op; op = op->getNextNode())
     if (auto release = dyn_cast<RingReleaseOp>(op);
@@ -567,6 +589,25 @@ bool Orderer::run() {
           return llvm::is_contained(reads, value.getDefiningOp());
         }))
       release.getAfterMutable().assign(weights);
+}
+
+bool Orderer::run() {
+  if (!findProducts() || !findCut() || !holdsCrossing() || !moveAhead())
+    return false;
+  SmallVector<Operation *> reads = splitMap();
+  Operation *lastIssue = late.front().issue;
+  for (const Late &one : late)
+    if (lastIssue->isBeforeInBlock(one.issue))
+      lastIssue = one.issue;
+  for (Late &one : late)
+    if (one.exchange) {
+      one.exchange->moveAfter(one.pack);
+      hoistExchanged(one);
+    }
+  waitBehindIssues(lastIssue);
+  for (Late &one : late)
+    addAhead(one);
+  releaseAfterWeights(reads);
   countPending(block);
   return true;
 }

@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tile-gpu-specialize-warps: what is known of a kernel (SpecializeWarps.cpp)
-// and the programs of its roles (RolePrograms.cpp).
+// tile-gpu-specialize-warps: what is known of a kernel (AnalyseRoles.cpp finds
+// it out) and the programs of its roles (RolePrograms.cpp).
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,0 +1,228 @@
+//===- BulkCopies.cpp - Copies of whole tiles -----------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "Lowerings.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
+
+namespace {
+
+/// A copy of one panel of a box: who makes it, to where, and from where.
+struct PanelCopy {
+  Value predicate, address;
+  Values indices;
+};
+
+} // namespace
+
+/// Elements in a row of one panel, which is what one tensor copy moves.
+static int64_t panelColumns(SmemType tile) {
+  if (!tile.getSwizzle())
+    return tile.getStoredCols();
+  return tile.getSwizzle() / tile.getElementBytes();
+}
+
+static void copyPanel(KernelContext &k, RingLoadOp op, const PanelCopy &copy) {
+  Emitter &e = k.e;
+  int64_t rank = copy.indices.size();
+  auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
+  int64_t blocks = k.layout.ring(acquire.getRing())->cluster;
+  bool isShared = blocks > 1;
+  std::string text = "@$0 cp.async.bulk.tensor." + std::to_string(rank) +
+                     (isShared ? "d.shared::cluster" : "d.shared::cta") +
+                     ".global.tile.mbarrier::complete_tx::bytes";
+  if (isShared)
+    text += ".multicast::cluster";
+  if (op.getEvictFirst())
+    text += ".L2::cache_hint";
+  text += " [$1], [$2, {";
+  std::string constraints = "b,r,l,r";
+  Values inputs = {copy.predicate, copy.address, k.scalar(op.getSource()),
+                   k.slotBarriers[op.getTile()]};
+  auto operand = [&](Value value, StringRef constraint) {
+    text += "$" + std::to_string(inputs.size());
+    constraints += "," + constraint.str();
+    inputs.push_back(value);
+  };
+  // Innermost first.
+  for (auto [i, index] : llvm::enumerate(llvm::reverse(copy.indices))) {
+    text += i ? ", " : "";
+    operand(index, "r");
+  }
+  text += "}], [$3]";
+  if (isShared) {
+    text += ", ";
+    operand(e.constant(e.i16, (int64_t(1) << blocks) - 1), "h");
+  }
+  if (op.getEvictFirst()) {
+    text += ", ";
+    operand(e.c64(evictFirstPolicy), "l");
+  }
+  e.assembly(text + ";", constraints + ",~{memory}", inputs);
+}
+
+/// Each lane finds the page of a panel of a box, and copies that.
+static void lowerPagedLoad(KernelContext &k, RingLoadOp op) {
+  Emitter &e = k.e;
+  SmemType tile = op.getTile().getType();
+  SmemType box = cast<TensorMapType>(op.getSource().getType()).getBox();
+  int64_t columns = panelColumns(tile), rows = box.getRows();
+  int64_t panels = tile.getStoredCols() / columns;
+  int64_t count = tile.getRows() / rows * panels;
+  int64_t unit = tile.getSwizzle() ? tile.getSwizzle() : tile.getRowBytes();
+  auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
+  int64_t blocks = k.layout.ring(acquire.getRing())->cluster;
+  Values table = k.of(op.getTable()), indices = k.flat(op.getIndices());
+  Value sequence = indices[0], first = indices[2], column = indices[3];
+  Value lastPage = e.sub(e.trunc32(table[2]), e.c32(1));
+  for (int64_t done = 0; done < count; done += TargetInfo::warpThreads) {
+    Value index = e.add(k.lane, done), isMine = e.lt(index, e.c32(count));
+    // One panel comes from one of the blocks, for all of them.
+    Value panel = e.urem(index, panels), number = e.udiv(index, panels);
+    if (blocks > 1)
+      isMine = e.and_(isMine, e.icmp(LLVM::ICmpPredicate::eq,
+                                     e.urem(panel, blocks), blockInCluster(e)));
+    if (k.role.scope == Scope::Warpgroup)
+      isMine = e.and_(isMine, e.eq(k.role.warpInMember, 0));
+    Value position = e.add(first, e.mul(number, rows));
+    // Rows behind the last key may be behind the last page, too.
+    Value entry = LLVM::SMinOp::create(
+        e.b, e.loc, e.udiv(position, *op.getPage()), lastPage);
+    Value page =
+        e.load(e.i32, k.elementPointer(op.getTable(), {sequence, entry}));
+    PanelCopy copy;
+    copy.predicate = isMine;
+    // A box has panels of its own, or rows of the tile's.
+    int64_t boxRows = tile.getBoxRows();
+    copy.address =
+        e.add(e.add(k.scalar(op.getTile()), e.mul(panel, boxRows * unit)),
+              e.mul(number, tile.getBoxes() == 1 ? rows * unit
+                                                 : rows * tile.getRowBytes()));
+    indices[0] = page;
+    indices[2] = e.urem(position, *op.getPage());
+    indices[3] = e.add(column, e.mul(panel, columns));
+    copy.indices = indices;
+    copyPanel(k, op, copy);
+  }
+}
+
+static LogicalResult lowerTensorLoad(KernelContext &k, RingLoadOp op) {
+  Emitter &e = k.e;
+  if (op.getTable()) {
+    lowerPagedLoad(k, op);
+    return success();
+  }
+  SmemType tile = op.getTile().getType();
+  Value base = k.scalar(op.getTile());
+  // A box has panels of its own, or rows of the tile's.
+  int64_t boxRows = tile.getBoxRows();
+  if (op.getBox()) {
+    int64_t bytes = boxRows * tile.getRowBytes();
+    if (tile.getBoxes() == 1)
+      bytes = cast<TensorMapType>(op.getSource().getType()).getBox().getRows() *
+              (tile.getSwizzle() ? tile.getSwizzle() : tile.getRowBytes());
+    base = e.add(base, e.mul(k.scalar(op.getBox()), bytes));
+  }
+  int64_t columns = panelColumns(tile);
+  int64_t panels = tile.getStoredCols() / columns;
+  auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
+  int64_t blocks = k.layout.ring(acquire.getRing())->cluster;
+  Value block = blocks > 1 ? blockInCluster(e) : Value();
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    PanelCopy copy;
+    // One panel comes from one of the blocks, for all of them.
+    copy.predicate = k.role.elected;
+    if (block)
+      copy.predicate = e.and_(copy.predicate, e.eq(block, panel % blocks));
+    copy.address = e.add(base, panel * boxRows * tile.getSwizzle());
+    copy.indices = k.flat(op.getIndices());
+    copy.indices.back() = e.add(copy.indices.back(), panel * columns);
+    copyPanel(k, op, copy);
+  }
+  return success();
+}
+
+LogicalResult gpu::lower(KernelContext &k, RingLoadOp op) {
+  Emitter &e = k.e;
+  auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
+  const RingLayout *ring = acquire ? k.layout.ring(acquire.getRing()) : nullptr;
+  if (!ring)
+    return noRing(op);
+  if (isa<TensorMapType>(op.getSource().getType()))
+    return lowerTensorLoad(k, op);
+  if (ring->fill == Fill::CpAsync || ring->fill == Fill::CpGroup)
+    return lowerAsyncLoad(k, op);
+  // One contiguous row.
+  SmemType tile = op.getTile().getType();
+  Value source = k.elementPointer(op.getSource(), k.flat(op.getIndices()));
+  std::string hint = op.getEvictFirst() ? ".L2::cache_hint" : "";
+  Values inputs = {k.scalar(op.getTile()), source, e.c32(tile.getBytes()),
+                   k.slotBarriers[op.getTile()], k.role.elected};
+  std::string constraints = "r,l,r,r,b";
+  if (op.getEvictFirst()) {
+    inputs.push_back(e.c64(evictFirstPolicy));
+    constraints += ",l";
+  }
+  e.assembly("@$4 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx"
+             "::bytes" +
+                 hint + " [$0], [$1], $2, [$3]" +
+                 (op.getEvictFirst() ? ", $5;" : ";"),
+             constraints + ",~{memory}", inputs);
+  return success();
+}
+
+LogicalResult gpu::lower(KernelContext &k, BulkStoreOp op) {
+  Emitter &e = k.e;
+  SmemType tile = op.getTile().getType();
+  int64_t rank = op.getIndices().size();
+  int64_t columns = panelColumns(tile);
+  int64_t panels = tile.getStoredCols() / columns;
+  Values indices = k.flat(op.getIndices());
+  Value base = k.scalar(op.getTile());
+  for (int64_t panel = 0; panel < panels; ++panel) {
+    std::string text = "@$0 cp.async.bulk.tensor." + std::to_string(rank) +
+                       "d.global.shared::cta.tile.bulk_group [$1, {";
+    std::string constraints = "b,l,r";
+    Values inputs = {k.role.elected, k.scalar(op.getDestination()),
+                     e.add(base, panel * tile.getPitch() * tile.getSwizzle())};
+    for (int64_t i = 0; i < rank; ++i) {
+      Value index = indices[rank - 1 - i];
+      if (i == 0)
+        index = e.add(index, panel * columns);
+      text += (i ? ", $" : "$") + std::to_string(inputs.size());
+      constraints += ",r";
+      inputs.push_back(index);
+    }
+    e.assembly(text + "}], [$2];", constraints + ",~{memory}", inputs);
+  }
+  e.assembly("cp.async.bulk.commit_group;", "~{memory}", {});
+  return success();
+}
+
+LogicalResult gpu::lower(KernelContext &k, BulkReduceOp op) {
+  Emitter &e = k.e;
+  SmemType tile = op.getTile().getType();
+  Value pointer =
+      k.elementPointer(op.getDestination(), k.flat(op.getIndices()));
+  e.assembly("@$3 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
+             "[$0], [$1], $2;",
+             "l,r,r,b,~{memory}",
+             {pointer, k.scalar(op.getTile()), e.c32(tile.getBytes()),
+              k.role.elected});
+  e.assembly("cp.async.bulk.commit_group;", "~{memory}", {});
+  return success();
+}
+
+LogicalResult gpu::lower(KernelContext &k, BulkWaitOp op) {
+  Emitter &e = k.e;
+  e.assembly("cp.async.bulk.wait_group.read " + Twine(op.getPending()) + ";",
+             "~{memory}", {});
+  return success();
+}

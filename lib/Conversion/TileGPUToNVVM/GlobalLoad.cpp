@@ -1,0 +1,201 @@
+//===- GlobalLoad.cpp - Registers from tensors ----------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Every access is one predicated instruction: there is no branch for each row,
+// and what is out of bounds reads as zero. Offsets are 64 bits wide.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GlobalAccess.h"
+#include "Lowerings.h"
+#include "attn/Dialect/Tile/IR/FragmentOrder.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using namespace ::attn;
+using namespace ::attn::gpu;
+
+static bool isShort(Type memory) { return memory.isBF16() || memory.isF16(); }
+
+/// One element, or zero where it is out of bounds.
+static Value readElement(Emitter &e, Value address, int64_t offset,
+                         Value predicate, const GlobalAccess &access,
+                         Type memory) {
+  int64_t bits = access.elementBytes * 8;
+  std::string place = ", [$1+" + std::to_string(offset) + "];\n}";
+  std::string text = "{\n";
+  if (bits == 8)
+    text += ".reg .b16 t;\nmov.b16 t, 0;\n";
+  else
+    text += "mov.b" + std::to_string(bits) + " $0, 0;\n";
+  if (predicate)
+    text += "@$2 ";
+  text += bits == 8 ? "ld.global.u8 t"
+                    : "ld.global.b" + std::to_string(bits) + " $0";
+  if (bits == 8)
+    place.insert(place.size() - 1, "cvt.u32.u16 $0, t;\n");
+  text += place;
+  Type out = bits == 16 ? e.i16 : memory == e.f32 ? e.f32 : e.i32;
+  std::string constraints = bits == 16        ? "=&h,l"
+                            : memory == e.f32 ? "=&f,l"
+                                              : "=&r,l";
+  Values inputs = {address};
+  if (predicate) {
+    inputs.push_back(predicate);
+    constraints += ",b";
+  }
+  Value value = e.assembly(text, constraints, inputs, out).front();
+  if (bits == 8)
+    return e.icmp(LLVM::ICmpPredicate::ne, value, e.c32(0));
+  return isShort(memory) ? e.bitcast(value, memory) : value;
+}
+
+static Values loadInFragmentOrder(KernelContext &k, FragType frag,
+                                  const Values &parts, MemRefType memref,
+                                  const Values &at) {
+  Emitter &e = k.e;
+  Values registers;
+  forFragmentOrder(
+      k, frag, parts, memref, at, [&](int64_t, Value address, int64_t offset) {
+        llvm::append_range(
+            registers, e.assembly("ld.global.v4.f32 {$0, $1, $2, $3}, [$4+" +
+                                      Twine(offset) + "];",
+                                  "=f,=f,=f,=f,l", {address},
+                                  SmallVector<Type>(4, e.f32)));
+      });
+  return registers;
+}
+
+static Values loadVector(KernelContext &k, VecType vec,
+                         const GlobalAccess &access, Type memory) {
+  Emitter &e = k.e;
+  bool byRow = vec.getAxis() == Axis::Row;
+  Values registers;
+  for (int64_t key = 0, n = k.registerCount(vec); key < n; ++key) {
+    Value index = byRow ? k.rowIndex(vec.getScope(), key) : k.colIndex(key);
+    Value value = readElement(e, access.at(index, e.c32(0)), 0,
+                              access.inBounds(0, index), access, memory);
+    registers.push_back(isShort(memory) ? e.widen(value) : value);
+  }
+  return registers;
+}
+
+namespace {
+
+/// Row and column of an element of this thread, as what varies by thread and
+/// what does not.
+struct Place {
+  Value row, col;
+  int64_t rowOffset, colOffset;
+};
+
+} // namespace
+
+static SmallVector<Place> placesOf(KernelContext &k, FragType frag) {
+  SmallVector<Place> places;
+  if (frag.getLayout() == Layout::B) {
+    int64_t steps = frag.getRows() / 16;
+    for (int64_t block = 0; block < frag.getCols() / 8; ++block)
+      for (int64_t step = 0; step < steps; ++step)
+        for (int64_t i = 0; i < 4; ++i)
+          places.push_back({k.role.col, k.e.lshr(k.lane, 2),
+                            step * 16 + i / 2 * 8 + i % 2, block * 8});
+    return places;
+  }
+  FragShape shape(frag);
+  for (int64_t i = 0; i < shape.elements(); ++i)
+    places.push_back(
+        {k.role.row, k.role.col,
+         shape.rowKey(i) / 2 * shape.blockRows + shape.rowKey(i) % 2 * 8,
+         offsetOf(shape.colKey(i))});
+  return places;
+}
+
+static Values loadElements(KernelContext &k, FragType frag,
+                           const GlobalAccess &access, Type memory) {
+  Emitter &e = k.e;
+  SmallVector<Place> places = placesOf(k, frag);
+  Values elements;
+  DenseMap<std::pair<int64_t, int64_t>, Value> addresses;
+  Value origin = access.at(places.front().row, places.front().col);
+  auto strideAt = [&](int axis) { return e.constantOf(access.strides[axis]); };
+  for (const Place &place : places) {
+    // A known stride becomes part of the instruction.
+    int64_t offset = 0, row = place.rowOffset, col = place.colOffset;
+    if (auto stride = strideAt(0))
+      offset += *stride * row, row = 0;
+    if (auto stride = strideAt(1))
+      offset += *stride * col, col = 0;
+    Value &address = addresses[{row, col}];
+    if (!address)
+      address = e.add(origin, e.add(e.mul(access.strides[0], row),
+                                    e.mul(access.strides[1], col)));
+    Value predicate =
+        access.both(access.inBounds(0, e.add(place.row, place.rowOffset)),
+                    access.inBounds(1, e.add(place.col, place.colOffset)));
+    elements.push_back(
+        readElement(e, address, offset, predicate, access, memory));
+  }
+  return elements;
+}
+
+/// Two elements of 16 bits to a register.
+static Values packElements(Emitter &e, const Values &elements, Type element) {
+  Values registers;
+  for (size_t i = 0; i < elements.size(); i += 2) {
+    if (elements[i].getType() != element) {
+      registers.push_back(
+          e.pack(e.widen(elements[i]), e.widen(elements[i + 1]), element));
+      continue;
+    }
+    Value low =
+        LLVM::ZExtOp::create(e.b, e.loc, e.i32, e.bitcast(elements[i], e.i16));
+    Value high = LLVM::ZExtOp::create(e.b, e.loc, e.i32,
+                                      e.bitcast(elements[i + 1], e.i16));
+    registers.push_back(e.or_(low, e.shl(high, 16)));
+  }
+  return registers;
+}
+
+static Values loadFragment(KernelContext &k, FragType frag,
+                           GlobalAccess &access, Type memory) {
+  int inner = access.isTransposed ? 0 : 1;
+  access.simplifyBound(inner, inner ? frag.getCols() : frag.getRows());
+  access.narrowBound(inner);
+  Values elements = loadElements(k, frag, access, memory);
+  if (isPacked(frag))
+    return packElements(k.e, elements, frag.getElementType());
+  if (isShort(memory))
+    for (Value &value : elements)
+      value = k.e.widen(value);
+  return elements;
+}
+
+LogicalResult gpu::lower(KernelContext &k, GlobalLoadOp op) {
+  auto memref = cast<MemRefType>(op.getSource().getType());
+  Type memory = memref.getElementType(), type = op.getResult().getType();
+  Values parts = k.of(op.getSource()), at = k.flat(op.getIndices());
+  Value bound = op.getRows() ? k.scalar(op.getRows()) : Value();
+  auto vec = dyn_cast<VecType>(type);
+  auto frag = dyn_cast<FragType>(type);
+  GlobalAccess access(k.e, parts, memref, at, bound, op.getTransposed(),
+                      bool(vec));
+  access.divisor = knownDivisor(op.getIndices().back());
+  if (op.getPermuted())
+    return loadPermuted(k, op, access);
+  if (op->hasAttr(tile::fragmentOrderName)) {
+    if (!frag || frag.getLayout() != Layout::Acc || bound)
+      return unsupported(op, "an acc fragment without bounds in fragment "
+                             "order");
+    k.set(op.getResult(), loadInFragmentOrder(k, frag, parts, memref, at));
+  } else if (vec) {
+    k.set(op.getResult(), loadVector(k, vec, access, memory));
+  } else {
+    k.set(op.getResult(), loadFragment(k, frag, access, memory));
+  }
+  return success();
+}

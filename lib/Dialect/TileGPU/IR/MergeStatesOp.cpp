@@ -1,0 +1,148 @@
+//===- MergeStatesOp.cpp - What merges of states take and give ------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "RegisterTypes.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+/// What each scope has, and has not.
+static LogicalResult verifyMergeScope(MergeStatesOp op) {
+  MergeScope scope = op.getScope();
+  bool blocks = scope == MergeScope::Blocks;
+  bool counted = scope == MergeScope::Warps || scope == MergeScope::Cluster;
+  if (counted != op.getCount().has_value())
+    return op.emitOpError("expected count(n) with warps and cluster only");
+  int64_t count = op.getCount().value_or(1);
+  if (count <= 0)
+    return op.emitOpError("expected 1 state or more, but got ") << count;
+  if (constexpr int64_t most = 1 << 20; count > most)
+    return op.emitOpError("expected at most ")
+           << most << " states, but got " << count;
+  if ((scope == MergeScope::Warps) != bool(op.getScratch()))
+    return op.emitOpError("expected scratch(...) with warps only");
+  for (Value operand :
+       {Value(op.getWorkspace()), Value(op.getTickets()), Value(op.getItem()),
+        Value(op.getPart()), Value(op.getParts())})
+    if (blocks != bool(operand))
+      return op.emitOpError("expected workspace(...), tickets(...) and "
+                            "part(...) with blocks only");
+  if (blocks != bool(op.getLast()))
+    return op.emitOpError("expected a last result with blocks only");
+  return success();
+}
+
+/// The types of one state: statistics, then values.
+static FailureOr<SmallVector<Type>> verifyStates(MergeStatesOp op) {
+  bool pair = op.getScope() == MergeScope::Pair;
+  size_t copies = pair ? 2 : 1;
+  TypeRange stats(op.getStats().getTypes()), values(op.getValues().getTypes());
+  if (stats.size() % copies || values.size() % copies)
+    return op.emitOpError("expected two states with pair, but got ")
+           << stats.size() << " statistic(s) and " << values.size()
+           << " value(s)";
+  size_t numStats = stats.size() / copies, numValues = values.size() / copies;
+  if (op.getResults().size() != numStats + numValues)
+    return op.emitOpError("expected ")
+           << numStats + numValues << " results, but got "
+           << op.getResults().size();
+  if (pair && (stats.drop_front(numStats) != stats.take_front(numStats) ||
+               values.drop_front(numValues) != values.take_front(numValues)))
+    return op.emitOpError("expected both states to have the same types");
+  SmallVector<Type> state(stats.take_front(numStats));
+  llvm::append_range(state, values.take_front(numValues));
+  return state;
+}
+
+/// Whether statistics and values are of one scope, along one axis, and values
+/// such that they can be scaled.
+static LogicalResult verifyState(MergeStatesOp op, ArrayRef<Type> state,
+                                 size_t numStats) {
+  VecType along = numStats ? cast<VecType>(state.front()) : VecType();
+  for (auto [index, from] : llvm::enumerate(state)) {
+    if (scopeOf(from) != scopeOf(state.front()))
+      return op.emitOpError("expected states of one scope");
+    auto vec = dyn_cast<VecType>(from);
+    auto frag = dyn_cast<FragType>(from);
+    if (along && (vec ? vec.getAxis() != along.getAxis() ||
+                            vec.getSize() != along.getSize()
+                      : !alongside(along, frag)))
+      return op.emitOpError("expected statistics and values along ")
+             << along << ", but got " << from;
+    if (index >= numStats &&
+        (!elementOf(from).isF32() || (frag && frag.getLayout() != Layout::Acc)))
+      return op.emitOpError("expected values in f32 vectors and acc "
+                            "fragments, but got ")
+             << from;
+  }
+  return success();
+}
+
+/// Whether a result is what it is merged from, or a warp's rows of that; and
+/// whether the scratch tile holds all states.
+static LogicalResult verifyMergedState(MergeStatesOp op, ArrayRef<Type> state,
+                                       VecType along) {
+  int64_t stateBytes = 0, count = op.getCount().value_or(1);
+  for (auto [from, to] : llvm::zip_equal(state, op.getResults().getTypes())) {
+    if (auto vec = dyn_cast<VecType>(from)) {
+      stateBytes += vec.getSize() * 4;
+      if (vec.getPartial())
+        return op.emitOpError("expected complete vectors; reduce a partial one "
+                              "first");
+    }
+    auto frag = dyn_cast<FragType>(from);
+    if (frag)
+      stateBytes += frag.getRows() * frag.getCols() * 4;
+    if (from == to)
+      continue;
+    auto part = dyn_cast<FragType>(to);
+    // Row statistics are those of all rows.
+    bool splits = op.getScope() == MergeScope::Warps && along &&
+                  along.getAxis() == Axis::Col;
+    if (!splits || !frag || !part || part.getRows() * count != frag.getRows() ||
+        part != FragType::get(op.getContext(), part.getRows(), frag.getCols(),
+                              frag.getElementType(), frag.getLayout(),
+                              frag.getScope()))
+      return op.emitOpError("expected result ")
+             << from
+             << (splits ? " or, of a fragment, its rows split over the warps"
+                        : "")
+             << ", but got " << to;
+  }
+  if (!op.getScratch())
+    return success();
+  int64_t bytes = op.getScratch().getType().getBytes();
+  if (bytes < count * stateBytes)
+    return op.emitOpError("expected a scratch tile of ")
+           << count * stateBytes << " bytes or more (" << count << " states of "
+           << stateBytes << "), but got " << bytes;
+  return success();
+}
+
+LogicalResult MergeStatesOp::verify() {
+  if (failed(verifyMergeScope(*this)))
+    return failure();
+  FailureOr<SmallVector<Type>> state = verifyStates(*this);
+  if (failed(state))
+    return failure();
+  size_t numStats =
+      getStats().size() / (getScope() == MergeScope::Pair ? 2 : 1);
+  VecType along = numStats ? cast<VecType>(state->front()) : VecType();
+  if (failed(verifyState(*this, *state, numStats)) ||
+      failed(verifyMergedState(*this, *state, along)))
+    return failure();
+  SmallVector<Type> yielded, arguments;
+  for (Type type : ArrayRef(*state).take_front(numStats))
+    yielded.push_back(elementOf(type));
+  arguments = yielded;
+  arguments.append(yielded);
+  Type f32 = Float32Type::get(getContext());
+  yielded.append({f32, f32});
+  if (failed(verifyArguments(*this, getBody().front(), arguments)))
+    return failure();
+  return verifyYield(*this, getBody().front(), yielded);
+}

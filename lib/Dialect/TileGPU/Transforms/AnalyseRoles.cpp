@@ -1,0 +1,533 @@
+//===- AnalyseRoles.cpp - Whether warpgroups can run a kernel -------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "AnalyseRoles.h"
+#include "InPlace.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+/// `rows` rows of a loaded tile in shared memory, in panels of 128 bytes.
+static SmemType stagedType(tile::LoadOp load, int64_t rows) {
+  auto type = cast<tile::TileType>(load.getType());
+  return SmemType::get(load.getContext(), rows, type.getCols(),
+                       type.getElementType(), /*swizzle=*/128, /*boxes=*/1,
+                       /*pitch=*/rows, /*transposed=*/false);
+}
+
+/// Rows after which the pattern of a swizzle repeats.
+static constexpr int64_t swizzledRows = 8;
+
+/// The block of the kernel itself that holds `op`, or the op there.
+static Operation *topOp(tile::KernelOp kernel, Operation *op) {
+  while (op->getParentOp() != kernel)
+    op = op->getParentOp();
+  return op;
+}
+
+/// The map through which rows alone read a loaded tile, element by element.
+static tile::MapOp mapInPlace(tile::LoadOp load) {
+  if (!load->hasOneUse())
+    return {};
+  auto map = dyn_cast<tile::MapOp>(*load->user_begin());
+  if (!map || map->getBlock() != load->getBlock() ||
+      map.getInputs().size() != 1 || map->getNumResults() != 1 ||
+      map.getResult(0).getType() != load.getType() || map->use_empty())
+    return {};
+  Block &body = map.getBody().front();
+  bool positions =
+      !body.getArgument(0).use_empty() || !body.getArgument(1).use_empty();
+  bool toRows = llvm::all_of(map->getUses(), [&](OpOperand &use) {
+    auto rows = dyn_cast<tile::RowsOp>(use.getOwner());
+    return rows && llvm::is_contained(rows.getInputs(), use.get());
+  });
+  return toRows && !positions ? map : tile::MapOp();
+}
+
+/// The steps' rows whose weights `dot` multiplies transposed, to be added up in
+/// memory in any order; or null.
+static tile::RowsOp weightsOf(tile::DotOp dot) {
+  auto rows = dot.getLhs().getDefiningOp<tile::RowsOp>();
+  bool isAdded = llvm::all_of(dot->getUsers(), [&](Operation *user) {
+    auto sum = dyn_cast<tile::AccumulateOp>(user);
+    return sum && sum.getAnyOrder() && !sum.getVector() &&
+           sum->getBlock() == dot->getBlock();
+  });
+  bool isPlain = dot.getTransposeLhs() && !dot.getTransposeRhs() &&
+                 !dot.getAcc() && !dot.getScale() && !dot.getRamp();
+  return rows && rows->getBlock() == dot->getBlock() && isPlain && isAdded
+             ? rows
+             : tile::RowsOp();
+}
+
+/// Whether two warpgroups can put the weights of `dot` together and make half
+/// of the product each.
+bool RolesAnalysis::analyseExchange(tile::DotOp dot) {
+  const ::attn::MmaShape &unit = target.productShape();
+  auto load = dot.getRhs().getDefiningOp<tile::LoadOp>();
+  tile::TileType weights = dot.getLhs().getType();
+  tile::TileType product = dot.getType();
+  constexpr int64_t panel = 64, members = 2;
+  bool byRows = product.getRows() == members * unit.m;
+  bool byCols =
+      product.getRows() == unit.m && product.getCols() % (members * panel) == 0;
+  if (!weightsOf(dot) || !load || load->getParentOp() != kernel ||
+      plan.rowMembers() != members || weights.getRows() != plan.blockQ ||
+      weights.getElementType().getIntOrFloatBitWidth() != 16 ||
+      product.getCols() % panel || !(byRows || byCols))
+    return false;
+  auto tile = SmemType::get(dot.getContext(), weights.getCols(),
+                            weights.getRows(), weights.getElementType(),
+                            /*swizzle=*/128, /*boxes=*/1,
+                            /*pitch=*/weights.getCols(), /*transposed=*/false);
+  bool isFirst = !plan.exchange.tile;
+  if (!isFirst && plan.exchange.tile != tile)
+    return false;
+  plan.exchange.tile = tile;
+  plan.exchange.byRows = byRows;
+  return true;
+}
+
+/// Whether `values` are columns of the rows that `keys` loads, from the first
+/// on.
+static bool isWithin(tile::LoadOp values, tile::LoadOp keys) {
+  auto type = cast<tile::TileType>(values.getType());
+  auto whole = cast<tile::TileType>(keys.getType());
+  return values.getSource() == keys.getSource() &&
+         values.getIndices() == keys.getIndices() &&
+         values.getLower() == keys.getLower() &&
+         values.getUpper() == keys.getUpper() &&
+         values.getLive() == keys.getLive() &&
+         type.getRows() == whole.getRows() &&
+         type.getCols() <= whole.getCols() &&
+         type.getElementType() == whole.getElementType();
+}
+
+bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
+  RolesRing ring;
+  ring.load = load;
+  ring.memory = load.getSource();
+  ring.source = ring.memory.getDefiningOp<tile::SourceOp>();
+  if (ring.source) {
+    std::optional<int64_t> boxes = ring.source.getBoxes();
+    if (!boxes || load.getType().getRows() % *boxes || *boxes % swizzledRows)
+      return false;
+    ring.memory = ring.source.getMemory();
+  }
+  bool query = false, keyOrValue = false, value = false;
+  tile::MapOp inPlace = mapInPlace(load);
+  for (OpOperand &use : takenOf(load).getUses()) {
+    if (inPlace) {
+      query = true;
+    } else if (auto rows = dyn_cast<tile::RowsOp>(use.getOwner())) {
+      if (!llvm::is_contained(rows.getInputs(), load.getResult()))
+        return false;
+      query = true;
+    } else if (auto dot = dyn_cast<tile::DotOp>(use.getOwner())) {
+      if (dot.getRhs() != use.get())
+        return false;
+      if (!isa<tile::RowsOp>(dot->getParentOp())) {
+        query = ring.isWhole = true;
+        continue;
+      }
+      keyOrValue = true;
+      value |= !dot.getTransposeRhs();
+    } else {
+      // The compute role's own.
+      return !ring.source && !plan.isShared(load.getType());
+    }
+  }
+  if (!query && !keyOrValue)
+    return !ring.source && !plan.isShared(load.getType());
+  auto type = cast<tile::TileType>(load.getType());
+  auto source = cast<MemRefType>(ring.memory.getType());
+  // Where words say which rows of values are dead, each warpgroup clears them.
+  bool isKnown =
+      value && load.getLive() && load.getLive().getDefiningOp<tile::TruthsOp>();
+  if ((query && keyOrValue) || (load.getLive() && !isKnown) ||
+      load.getVector() || load.getTransposed() ||
+      source.getElementType() != type.getElementType() ||
+      type.getElementType().getIntOrFloatBitWidth() != 16 ||
+      type.getCols() % 64 || !isa<BlockArgument>(ring.memory) ||
+      (query && ring.source))
+    return false;
+  ring.tile =
+      stagedType(load, query && !ring.isWhole ? plan.rows : type.getRows());
+  ring.isValue = value;
+  ring.inPlace = inPlace;
+  if (query) {
+    if (load->getParentOp() != kernel)
+      return false;
+    plan.queries.push_back(ring);
+    return true;
+  }
+  // The n-th such load of its step. A block has several steps where a loop of
+  // one turn has become a part of it, as known sizes let it.
+  unsigned place = 0;
+  for (Operation &other : *load->getBlock()) {
+    if (&other == load)
+      break;
+    if (isa<tile::RowsOp>(other))
+      place = 0;
+    place += plan.place.contains(&other);
+  }
+  // Values that are columns of the keys are in the slots of these.
+  if (value)
+    for (Operation &other : *load->getBlock()) {
+      if (&other == load)
+        break;
+      auto keys = dyn_cast<tile::LoadOp>(other);
+      auto it = plan.place.find(&other);
+      if (!keys || it == plan.place.end() || !isWithin(load, keys) ||
+          plan.steps[it->second].within >= 0)
+        continue;
+      ring.within = it->second;
+      plan.steps[ring.within].isValue = true;
+    }
+  plan.place[load] = place;
+  if (place == plan.steps.size()) {
+    plan.steps.push_back(ring);
+    return true;
+  }
+  RolesRing &known = plan.steps[place];
+  return known.tile == ring.tile && known.isValue >= ring.isValue &&
+         known.memory == ring.memory && known.source == ring.source &&
+         known.within == ring.within;
+}
+
+/// Whether maps of one step alone read what `load` has of its columns.
+static bool isOfColumns(tile::LoadOp load) {
+  auto type = cast<tile::TileType>(load.getType());
+  return load.getVector() && load.getTransposed() && !load.getLive() &&
+         isa<BlockArgument>(load.getSource()) &&
+         type.getElementType().isF32() && type.getCols() % 8 == 0 &&
+         !load->use_empty() &&
+         llvm::all_of(load->getUsers(), [&](Operation *user) {
+           auto rows = user->getParentOfType<tile::RowsOp>();
+           return isa<tile::MapOp>(user) && rows &&
+                  rows->getBlock() == load->getBlock();
+         });
+}
+
+/// Finds what all steps read of their columns. Where they differ in it, as
+/// where only some have any, each thread reads what it needs from memory.
+void RolesAnalysis::analyseColumns() {
+  RolesColumns &columns = plan.columns;
+  bool isFirst = true, areAlike = true;
+  kernel.walk([&](tile::RowsOp rows) {
+    SmallVector<tile::LoadOp> loads;
+    for (Operation *op = rows->getPrevNode(); op && !isa<tile::RowsOp>(op);
+         op = op->getPrevNode())
+      if (auto load = dyn_cast<tile::LoadOp>(op); load && isOfColumns(load))
+        loads.push_back(load);
+    SmallVector<Value> memories;
+    SmallVector<SmemType> tiles;
+    for (auto [number, load] : llvm::enumerate(llvm::reverse(loads))) {
+      columns.number[load] = number;
+      memories.push_back(load.getSource());
+      tiles.push_back(SmemType::get(
+          load.getContext(), /*rows=*/1, load.getType().getCols(),
+          load.getType().getElementType(), /*swizzle=*/0, /*boxes=*/1,
+          /*pitch=*/1, /*transposed=*/false));
+    }
+    areAlike &=
+        isFirst || (memories == columns.memories && tiles == columns.tiles);
+    isFirst = false;
+    columns.memories = memories;
+    columns.tiles = tiles;
+  });
+  if (!areAlike)
+    columns = RolesColumns();
+}
+
+/// Whether warpgroups that share the channels of the sums can each do their
+/// part of `op`.
+bool RolesAnalysis::canShare(Operation *op) {
+  auto isShared = [&](Type type) { return plan.isShared(type); };
+  bool hasShared = llvm::any_of(op->getOperandTypes(), isShared) ||
+                   llvm::any_of(op->getResultTypes(), isShared);
+  // What is added in memory would be added twice.
+  if (isa<tile::AccumulateOp, tile::StoreBitsOp>(op))
+    return false;
+  if (auto dot = dyn_cast<tile::DotOp>(op))
+    return !isShared(dot.getType()) ||
+           dot.getRhs().getDefiningOp<tile::LoadOp>();
+  // In a step, each takes its channels for the first ones.
+  if (auto map = dyn_cast<tile::MapOp>(op))
+    return !hasShared || !isa<tile::RowsOp>(op->getParentOp()) ||
+           map.getBody().front().getArgument(1).use_empty();
+  // Loads are looked at apart.
+  return !hasShared ||
+         isa<tile::FillOp, tile::StoreOp, tile::LoadOp, tile::RowsOp,
+             tile::YieldOp, scf::ForOp, scf::IfOp, scf::YieldOp>(op);
+}
+
+/// Whether keys of the steps turn where they are.
+bool RolesAnalysis::turnsKeys() {
+  return kernel.walk([](tile::TurnOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+/// Warpgroups that share the channels of a work tile, as the schedule says: a
+/// product has no more than nMax of them.
+static int64_t countSharers(tile::KernelOp kernel,
+                            const ::attn::TargetInfo &target) {
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  int64_t channels = target.hasRoles() && schedule ? schedule.getBlockV() : 0;
+  return std::max<int64_t>(channels / target.productShape().nMax, 1);
+}
+
+/// Sums of more channels than a product has are shared by warpgroups, of which
+/// each has some, where the schedule says so: whether all that is done with
+/// them can be done so.
+bool RolesAnalysis::analyseShares() {
+  const ::attn::MmaShape &unit = target.productShape();
+  int64_t widest = 0;
+  kernel.walk([&](tile::DotOp dot) {
+    widest = std::max(widest, cast<tile::TileType>(dot.getType()).getCols());
+  });
+  plan.sharers = countSharers(kernel, target);
+  if (plan.sharers == 1)
+    return widest <= unit.nMax;
+  plan.channels = unit.nMax;
+  // They have the same rows, and as many steps.
+  if (widest != plan.sharers * plan.channels || plan.rowMembers() > 1)
+    return false;
+  return !kernel
+              .walk([&](Operation *op) {
+                if (canShare(op))
+                  return WalkResult::advance();
+                notShared = op;
+                return WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
+LogicalResult RolesAnalysis::verifyShares() {
+  int64_t sharers = countSharers(kernel, target);
+  if (sharers == 1)
+    return success();
+  auto error =
+      kernel.emitOpError("expected a kernel for warpgroups, ")
+      << sharers
+      << " of which share block_v = " << kernel.getScheduleAttr().getBlockV()
+      << " channels as the schedule says, but got one for warps; "
+      << "block_v = " << target.productShape().nMax << " asks for no sharing";
+  if (notShared)
+    error.attachNote(notShared->getLoc())
+        << "none of them can do its part of this";
+  return error;
+}
+
+/// What the schedule says of how items are drawn and steps left out.
+void RolesAnalysis::readSchedule() {
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  using mlir::attn::Fetch;
+  Fetch fetch = schedule ? schedule.getFetch() : Fetch::automatic;
+  plan.drawsLate = fetch == Fetch::late;
+  plan.drawsApart = plan.drawsLate || fetch == Fetch::ahead;
+  // Warpgroups that take turns have as many steps.
+  bool differ =
+      kernel.walk([](tile::RowRangeOp) { return WalkResult::interrupt(); })
+          .wasInterrupted();
+  plan.halves =
+      differ && (!schedule || schedule.getTurns() == mlir::attn::Turns::none);
+}
+
+/// Whether a warpgroup can make a product.
+bool RolesAnalysis::canMultiply(tile::DotOp dot) {
+  auto rhs = cast<tile::TileType>(dot.getRhs().getType());
+  auto result = cast<tile::TileType>(dot.getType());
+  return (isa<tile::RowsOp>(dot->getParentOp()) ? !dot.getTransposeLhs()
+                                                : bool(weightsOf(dot))) &&
+         rhs.getElementType().getIntOrFloatBitWidth() == 16 &&
+         (result.getCols() <= target.productShape().nMax ||
+          !dot.getTransposeRhs());
+}
+
+/// Finds the steps; whether warpgroups have all of their operations, and every
+/// step is of the same rows.
+bool RolesAnalysis::analyseSteps(SmallVectorImpl<tile::RowsOp> &steps) {
+  bool able = target.hasRoles();
+  kernel.walk([&](Operation *op) {
+    if (auto rows = dyn_cast<tile::RowsOp>(op)) {
+      steps.push_back(rows);
+      plan.lastUse = topOp(kernel, rows);
+    } else if (isa<tile::ScanOp, tile::FoldOp>(op)) {
+      able = false;
+    } else if (auto any = dyn_cast<tile::AnyOp>(op)) {
+      able &= any.getByRows();
+    } else if (auto dot = dyn_cast<tile::DotOp>(op)) {
+      able &= canMultiply(dot);
+    }
+  });
+  if (!able || steps.empty())
+    return false;
+  const ::attn::MmaShape &unit = target.productShape();
+  for (tile::RowsOp rows : steps) {
+    if (rows.getOuts().empty())
+      return false;
+    auto type = cast<tile::TileType>(rows.getOuts()[0].getType());
+    plan.rows = rows.getBlock();
+    plan.blockQ = type.getRows();
+    if (plan.rows != unit.m || plan.blockQ % plan.rows ||
+        (rows != steps[0] &&
+         type.getRows() !=
+             cast<tile::TileType>(steps[0].getOuts()[0].getType()).getRows()))
+      return false;
+  }
+  return true;
+}
+
+/// What warpgroups do together: sharing channels, exchanging weights, turning
+/// keys.
+bool RolesAnalysis::analyseTeamwork() {
+  if (!analyseShares())
+    return false;
+  bool canExchange = true;
+  kernel.walk([&](tile::DotOp dot) {
+    if (!isa<tile::RowsOp>(dot->getParentOp()))
+      canExchange &= plan.sharers == 1 && analyseExchange(dot);
+  });
+  if (!canExchange)
+    return false;
+  plan.halves &= plan.sharers == 1 && !plan.exchange.tile;
+  // Several members would have to turn a part of the keys each, and wait for
+  // the others, but may leave out different steps.
+  if (turnsKeys()) {
+    if (plan.members() > 1)
+      return false;
+    plan.halves = false;
+  }
+  return true;
+}
+
+bool RolesAnalysis::analyseLoads() {
+  analyseColumns();
+  bool loads = true;
+  kernel.walk([&](tile::LoadOp load) {
+    loads &= plan.columns.has(load) || analyseLoad(load);
+  });
+  return loads && !plan.queries.empty() && !plan.steps.empty();
+}
+
+/// Steps that only some items have.
+void RolesAnalysis::findBranch(ArrayRef<tile::RowsOp> steps) {
+  auto hasSteps = [](Region &region) {
+    return region.walk([](tile::RowsOp) { return WalkResult::interrupt(); })
+        .wasInterrupted();
+  };
+  auto branch = dyn_cast<scf::IfOp>(plan.lastUse);
+  if (!branch || steps.front()->getParentOfType<scf::IfOp>() != branch ||
+      hasSteps(branch.getElseRegion()))
+    return;
+  plan.branch = branch;
+  for (Operation &op : *branch.thenBlock())
+    if (llvm::any_of(op.getRegions(), hasSteps) || isa<tile::RowsOp>(op))
+      plan.lastUse = &op;
+}
+
+/// Counting the steps of a third loop (of a window's far side) takes more
+/// scalars than the warpgroups have registers.
+bool RolesAnalysis::canCountSteps(ArrayRef<tile::RowsOp> steps) {
+  int numLoops = 0, numSingle = 0;
+  bool areCounted = llvm::all_of(steps, [&](tile::RowsOp rows) {
+    Operation *parent = rows->getParentOp();
+    numSingle += !isa<scf::ForOp>(parent);
+    if (auto loop = dyn_cast<scf::ForOp>(parent))
+      if (onlyStep(loop)) {
+        ++numLoops;
+        parent = loop->getParentOp();
+      }
+    return parent == kernel || parent == plan.branch;
+  });
+  // What a member leaves out is made up for behind the last loop. The count
+  // starts where the first loop does.
+  // Members that put weights together have all steps.
+  return areCounted && !plan.exchange.tile && numLoops <= 2 && numSingle <= 1 &&
+         isa<scf::ForOp>(plan.lastUse);
+}
+
+/// The keys that are loaded once, behind all queries; or null.
+tile::LoadOp RolesAnalysis::findFirstKeys() {
+  Operation *once = plan.branch ? plan.branch : kernel.getOperation();
+  tile::LoadOp first = plan.steps.front().load;
+  bool isOnce = first->getParentOp() == once &&
+                llvm::all_of(plan.queries, [&](RolesRing &ring) {
+                  return ring.load->isBeforeInBlock(topOp(kernel, first));
+                });
+  return isOnce ? first : tile::LoadOp();
+}
+
+/// Whether every step loads all of its tiles.
+bool RolesAnalysis::loadAllTiles(ArrayRef<tile::RowsOp> steps) {
+  return llvm::all_of(steps, [&](tile::RowsOp rows) {
+    unsigned found = 0;
+    for (Operation *op = rows->getPrevNode(); op && !isa<tile::RowsOp>(op);
+         op = op->getPrevNode())
+      found += plan.place.contains(op);
+    return found == plan.steps.size();
+  });
+}
+
+/// A warp starts a copy in 77 cycles, two warps in 52 (H200,
+/// docs/performance/gpu.md): of many, for keys and values, one is too slow.
+bool RolesAnalysis::loadsValuesApart() {
+  constexpr int64_t manyCopies = 8;
+  auto isValue = [](RolesRing &ring) { return ring.isValue; };
+  return !llvm::all_of(plan.steps, isValue) &&
+         llvm::any_of(plan.steps, [&](RolesRing &ring) {
+           SmemType box = ring.getBox();
+           int64_t panels = box.getRowBytes() / box.getSwizzle();
+           return ring.isValue && ring.numBoxes() * panels >= manyCopies;
+         });
+}
+
+bool RolesAnalysis::run() {
+  readSchedule();
+  SmallVector<tile::RowsOp> steps;
+  if (!analyseSteps(steps) || !analyseTeamwork() || !analyseLoads())
+    return false;
+  findBranch(steps);
+  plan.stepsAreCounted = canCountSteps(steps);
+  plan.firstKeys = findFirstKeys();
+  if (!loadAllTiles(steps))
+    return false;
+  plan.valuesApart = loadsValuesApart();
+  // One slot of queries and two of keys and values have to fit.
+  return ::attn::onchip::stagesThatFit(sharedDemand(kernel, plan), target) >=
+         ::attn::onchip::leastStages;
+}
+
+::attn::onchip::SharedDemand tile_gpu::sharedDemand(tile::KernelOp kernel,
+                                                    const RolesPlan &plan) {
+  ::attn::onchip::SharedDemand demand;
+  for (const RolesRing &ring : plan.queries)
+    demand.queries +=
+        (ring.isWhole ? 1 : plan.rowMembers()) * ring.tile.getBytes();
+  if (plan.exchange.tile)
+    demand.exchange += RolesExchange::slots * plan.exchange.tile.getBytes();
+  for (const RolesRing &ring : plan.steps)
+    demand.step += ring.within < 0 ? ring.tile.getBytes() : 0;
+  for (SmemType tile : plan.columns.tiles)
+    demand.columns += llvm::alignTo(
+        tile.getBytes(), ::attn::onchip::tileAlignment(tile.getSwizzle()));
+  kernel.walk([&](Operation *op) {
+    if (auto store = dyn_cast<tile::StoreOp>(op)) {
+      // tile-gpu-stage-epilogue wants this much for results of 16 bits.
+      auto type = cast<tile::TileType>(store.getValue().getType());
+      if (type.getRows() == plan.blockQ &&
+          type.getElementType().getIntOrFloatBitWidth() == 16)
+        demand.results += type.getRows() * type.getCols() * 2;
+    } else if (auto dot = dyn_cast<tile::DotOp>(op); dot && dot.getRamp()) {
+      demand.ramp = ::attn::onchip::rampBytes(
+          rampType(kernel.getContext(), dot.getType().getCols()).getBytes());
+    }
+  });
+  return demand;
+}
