@@ -34,16 +34,16 @@ void emulator::registerModels(DialectRegistry &registry) {
            tg::LaunchDependentsOp, tg::WaitDependenciesOp, tg::RingCreateOp,
            tg::RingAcquireOp, tg::RingWaitOp, tg::RingViewSlotOp,
            tg::RingReleaseOp, tg::RingCommitOp, tg::BarrierCreateOp,
-           tg::BarrierSyncOp, tg::TurnWaitOp, tg::TurnPassOp, tg::RingLoadOp,
-           tg::BulkStoreOp, tg::BulkReduceOp, tg::BulkWaitOp, tg::SmemAllocOp,
-           tg::SmemRampOp, tg::SmemTransposeOp, tg::SmemSliceOp,
-           tg::SmemClearRowsOp, tg::SmemMapOp, tg::SmemTurnOp, tg::FragLoadOp,
-           tg::FragStoreOp, tg::VecLoadOp, tg::VecStoreOp, tg::ExchangeOp,
-           tg::FragFillOp, tg::FragCopyOp, tg::FragConvertOp, tg::FragPadOp,
-           tg::MapOp, tg::ReduceOp, tg::ScanOp, tg::AnyOp, tg::VecElementsOp,
-           tg::MergeStatesOp, tg::MmaIssueOp, tg::MmaWaitOp, tg::MmaSyncOp,
-           tg::GlobalLoadOp, tg::GlobalStoreOp, tg::GlobalReduceOp,
-           tg::GlobalStoreBitsOp>(context);
+           tg::BarrierSyncOp, tg::TurnWaitOp, tg::TurnPassOp, tg::HoldOp,
+           tg::RingLoadOp, tg::BulkStoreOp, tg::BulkReduceOp, tg::BulkWaitOp,
+           tg::SmemAllocOp, tg::SmemRampOp, tg::SmemTransposeOp,
+           tg::SmemSliceOp, tg::SmemClearRowsOp, tg::SmemMapOp, tg::SmemTurnOp,
+           tg::FragLoadOp, tg::FragStoreOp, tg::VecLoadOp, tg::VecStoreOp,
+           tg::ExchangeOp, tg::FragFillOp, tg::FragCopyOp, tg::FragConvertOp,
+           tg::FragPadOp, tg::MapOp, tg::ReduceOp, tg::ScanOp, tg::AnyOp,
+           tg::VecElementsOp, tg::MergeStatesOp, tg::MmaIssueOp, tg::MmaWaitOp,
+           tg::MmaSyncOp, tg::GlobalLoadOp, tg::GlobalStoreOp,
+           tg::GlobalReduceOp, tg::GlobalStoreBitsOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, scf::SCFDialect *) {
     attach<scf::ForOp, scf::WhileOp, scf::IfOp>(context);

@@ -48,6 +48,7 @@ LogicalResult emulate(tg::BarrierCreateOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::BarrierSyncOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::TurnWaitOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::TurnPassOp op, ProgramBuilder &b);
+LogicalResult emulate(tg::HoldOp op, ProgramBuilder &b);
 // Copies.cpp
 LogicalResult emulate(tg::RingLoadOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::BulkStoreOp op, ProgramBuilder &b);

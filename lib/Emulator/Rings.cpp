@@ -259,6 +259,11 @@ LogicalResult emulator::emulate(tg::TurnWaitOp op, ProgramBuilder &b) {
   return emitSync(op, false, b);
 }
 
+/// Of the order of instructions, which is that of the program here.
+LogicalResult emulator::emulate(tg::HoldOp, ProgramBuilder &) {
+  return success();
+}
+
 LogicalResult emulator::emulate(tg::TurnPassOp op, ProgramBuilder &b) {
   auto first = barrierOf(op, b);
   auto create = op.getBarrier().getDefiningOp<tg::BarrierCreateOp>();

@@ -325,11 +325,11 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       })
       .Case<RingAcquireOp, RingWaitOp, RingViewSlotOp, RingReleaseOp,
             RingCommitOp, RingLoadOp, ExchangeOp, BarrierSyncOp, TurnWaitOp,
-            TurnPassOp, BulkStoreOp, BulkReduceOp, BulkWaitOp, SmemSliceOp,
-            SmemClearRowsOp, SmemRampOp, SmemMapOp, SmemTurnOp, FragFillOp,
-            FragLoadOp, FragStoreOp, FragConvertOp, FragPadOp, VecLoadOp,
-            VecStoreOp, ScanOp, AnyOp, VecElementsOp, MmaIssueOp, MmaWaitOp,
-            MmaSyncOp, MapOp, ReduceOp, MergeStatesOp, GlobalLoadOp,
+            TurnPassOp, HoldOp, BulkStoreOp, BulkReduceOp, BulkWaitOp,
+            SmemSliceOp, SmemClearRowsOp, SmemRampOp, SmemMapOp, SmemTurnOp,
+            FragFillOp, FragLoadOp, FragStoreOp, FragConvertOp, FragPadOp,
+            VecLoadOp, VecStoreOp, ScanOp, AnyOp, VecElementsOp, MmaIssueOp,
+            MmaWaitOp, MmaSyncOp, MapOp, ReduceOp, MergeStatesOp, GlobalLoadOp,
             GlobalStoreBitsOp, GlobalStoreOp, GlobalReduceOp>(
           [&](auto o) { return lower(*this, o); })
       .Default([&](Operation *o) {

@@ -72,6 +72,15 @@ LogicalResult gpu::lower(KernelContext &k, TurnPassOp op) {
   return meetAtBarrier(k, op, op.getBarrier(), op.getMember());
 }
 
+/// An arrival that no thread makes, which the assembler cannot know.
+LogicalResult gpu::lower(KernelContext &k, HoldOp op) {
+  Emitter &e = k.e;
+  Value place = e.add(k.address(0), zeroAfter(k, op.getValues(), true));
+  Value never = e.and_(e.lt(e.c32(0), k.hiddenZero), k.lane0);
+  k.arrive(place, never);
+  return success();
+}
+
 static void turnAtEdge(KernelContext &k, RoleOp op, bool isOpening) {
   Emitter &e = k.e;
   llvm::SmallSetVector<Value, 2> turns;

@@ -49,6 +49,11 @@ tile_gpu.kernel @barriers() {
     tile_gpu.barrier.sync %all
     // CHECK: tile_gpu.barrier.sync %[[ALL]] threads_only
     tile_gpu.barrier.sync %all threads_only
+    %zero = arith.constant 0.0 : f32
+    // CHECK: %[[ROWS:.*]] = tile_gpu.frag.fill
+    %rows = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.vec<64xf32, row>
+    // CHECK: tile_gpu.hold %[[ROWS]] : !tile_gpu.vec<64xf32, row>
+    tile_gpu.hold %rows : !tile_gpu.vec<64xf32, row>
     tile_gpu.yield
   }
   tile_gpu.return

@@ -410,3 +410,11 @@ tile_gpu.kernel @barrier_large() {
 
 // expected-error @+1 {{expected launch to be a #tile_gpu.launch<...>, but got unit}}
 tile_gpu.kernel private @launch_of_nothing() attributes {launch}
+
+// -----
+
+tile_gpu.kernel @holds_nothing() {
+  // expected-error @below {{expected a value or more to wait behind, but got none}}
+  "tile_gpu.hold"() : () -> ()
+  tile_gpu.return
+}

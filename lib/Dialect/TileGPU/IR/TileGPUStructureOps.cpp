@@ -495,6 +495,12 @@ LogicalResult RingCommitOp::verify() {
   return success();
 }
 
+LogicalResult HoldOp::verify() {
+  if (getValues().empty())
+    return emitOpError("expected a value or more to wait behind, but got none");
+  return success();
+}
+
 LogicalResult RingReleaseOp::verify() {
   if (RingCreateOp create = createOf(getRing()))
     if (!create.getConsumers())

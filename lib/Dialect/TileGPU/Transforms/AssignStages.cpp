@@ -52,6 +52,7 @@ public:
 private:
   void separate();
   void releaseKeys();
+  bool releasesAtOnce();
   SmallVector<Operation *> hoistedViews(MmaIssueOp issue);
   void assignLoop(ArrayRef<RingReleaseOp> others);
   void assignFirst();
@@ -69,8 +70,10 @@ private:
   SmallVector<Operation *> clears;
   /// What gives back the slots that early products alone read, and what it
   /// comes behind.
-  SmallVector<RingReleaseOp> keys;
+  SmallVector<Operation *> keys;
   Operation *behind = nullptr;
+  /// Where keys go back at once, what keeps late products waiting for `behind`.
+  HoldOp hold;
   SmallVector<std::pair<Operation *, int64_t>> order;
   DenseSet<Operation *> marked;
 };
@@ -127,7 +130,7 @@ void Assigner::releaseKeys() {
     if (!slot || slot->getBlock() != step.block)
       continue;
     RingReleaseOp release = releaseOf(slot, *step.block);
-    if (release && !llvm::is_contained(keys, release) &&
+    if (release && !llvm::is_contained(keys, release.getOperation()) &&
         llvm::none_of(step.late, [&](LateProduct &product) {
           return product.release == release;
         }))
@@ -140,10 +143,10 @@ void Assigner::releaseKeys() {
       waits[wait->getBlock()] = wait;
     for (auto [form, wait] : waits) {
       rewriter.setInsertionPointAfter(wait);
-      for (RingReleaseOp release : keys)
+      for (Operation *release : keys)
         rewriter.clone(*release);
     }
-    for (RingReleaseOp release : keys)
+    for (Operation *release : keys)
       rewriter.eraseOp(release);
     keys.clear();
     return;
@@ -156,11 +159,36 @@ void Assigner::releaseKeys() {
     behind = value.getDefiningOp();
   else
     value = {};
-  for (RingReleaseOp release : llvm::reverse(keys)) {
+  if (value && releasesAtOnce()) {
+    for (Operation *release : llvm::reverse(keys))
+      release->moveAfter(step.earlyWaits.back());
+    rewriter.setInsertionPointAfter(behind);
+    hold = HoldOp::create(rewriter, behind->getLoc(), value);
+    return;
+  }
+  for (Operation *release : llvm::reverse(keys)) {
     release->moveAfter(behind);
     if (value)
-      release.getAfterMutable().assign(value);
+      cast<RingReleaseOp>(release).getAfterMutable().assign(value);
   }
+}
+
+/// Whether keys go back as soon as the early products are over, and an
+/// operation of its own (tile_gpu.hold) keeps the wait for the late ones where
+/// the release would. Measured (docs/performance/gpu.md, "Keys given back at
+/// once"): it pays for sums of more than 128 columns, whose tiles are large and
+/// their slots few, where every work tile has as many keys as the next. Where
+/// sums are scaled in stage 1 it loses.
+bool Assigner::releasesAtOnce() {
+  constexpr int64_t many = 128;
+  mlir::attn::ScheduleAttr schedule =
+      step.block->getParentOp()->getParentOfType<KernelOp>().getScheduleAttr();
+  return schedule && schedule.getOrder() == mlir::attn::WorkOrder::in_order &&
+         !llvm::is_contained(delayed, true) && !keys.empty() &&
+         llvm::all_of(step.late, [](LateProduct &product) {
+           return cast<FragType>(product.wait.getResult(0).getType())
+                      .getCols() > many;
+         });
 }
 
 //===----------------------------------------------------------------------===//
@@ -294,8 +322,8 @@ void Assigner::assignLoop(ArrayRef<RingReleaseOp> others) {
     if (reserved.contains(&op))
       continue;
     add(&op, 0);
-    if (&op == behind)
-      for (RingReleaseOp release : keys)
+    if (&op == (hold ? step.earlyWaits.back().getOperation() : behind))
+      for (Operation *release : keys)
         add(release, 0);
   }
   for (RingReleaseOp release : others)

@@ -133,4 +133,30 @@ def TileGPU_TurnPassOp : TileGPU_Op<"turn.pass"> {
   }];
 }
 
+def TileGPU_HoldOp : TileGPU_Op<"hold", [MemoryEffects<[MemRead, MemWrite]>]> {
+  let summary = "Keeps waits that come later behind values";
+  let description = [{
+    Does nothing when the kernel runs. ptxas keeps the order of waits, arrivals
+    and other accesses to memory, but moves arithmetic across them: a wait for
+    products would float up to the last of these, and what the products were to
+    run beside would come behind it. To ptxas a hold is an access to shared
+    memory that depends on `values` (on a quarter of their registers), and that
+    no thread makes: what waits behind it in the program stays behind it.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%max: !tile_gpu.vec<64xf32, row>) {
+    tile_gpu.hold %max : !tile_gpu.vec<64xf32, row>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>, "Values that "
+        "are computed before what waits behind; one or more.">:$values);
+  let assemblyFormat = "$values attr-dict `:` type($values)";
+  let hasVerifier = 1;
+}
+
 #endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUBARRIEROPS_TD
