@@ -110,6 +110,7 @@ private:
   bool checkCocycle(const Scalars &a, const Scalars &x, const Scalars &y);
   bool checkFactors(const Scalars &a, const Scalars &b, const Scalars &c);
   bool checkGate(const Scalars &a, const Scalars &b);
+  bool checkAffine(const Scalars &a, const Scalars &b, const Scalars &c);
   bool checkFinite();
   bool checkFiniteFactors(llvm::ArrayRef<Scalars> lifts);
   bool checkKey(const Key &key);

@@ -40,8 +40,9 @@ LogicalResult MonoidOp::verify() {
   // (C3)
   if (getComponents().empty())
     return emitOpError("expected one or more components, but got none");
-  bool isScanned =
-      getKind() == MonoidKind::suffix || getKind() == MonoidKind::prefix;
+  bool isScanned = getKind() == MonoidKind::suffix ||
+                   getKind() == MonoidKind::prefix ||
+                   getKind() == MonoidKind::affine;
   if (isScanned && getStats().empty())
     return emitOpError("expected one or more statistics for kind ")
            << stringifyMonoidKind(getKind()) << ", but got none";
@@ -99,11 +100,13 @@ LogicalResult MonoidOp::verifyRegions() {
   };
   bool needsRescale = kind == MonoidKind::cocycle && numStats;
   bool needsGate = kind == MonoidKind::suffix || kind == MonoidKind::prefix;
+  bool needsFactors = kind == MonoidKind::affine;
   for (const Presence &part :
        {Presence{getIdentity(), "identity", hasStats, true},
         Presence{getCombine(), "combine", hasStats, true},
         Presence{getRescale(), "rescale", needsRescale, needsRescale},
         Presence{getGate(), "gate", needsGate, needsGate},
+        Presence{getFactors(), "factors", needsFactors, needsFactors},
         Presence{getLift(), "lift", true, true}}) {
     StringRef without = hasStats ? "" : " without statistics";
     if (part.required && part.region.empty())
@@ -133,6 +136,7 @@ LogicalResult MonoidOp::verifyRegions() {
       failed(
           check(getCombine(), "combine", floats(2 * stateSize), stateSize)) ||
       failed(check(getGate(), "gate", floats(numStats), 1)) ||
+      failed(check(getFactors(), "factors", floats(2 * numStats), 2)) ||
       failed(verifyRescale(*this)))
     return failure();
   unsigned numScores = getNumScores();
