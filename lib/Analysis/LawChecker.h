@@ -151,6 +151,9 @@ private:
   /// Whether no number of a state is near the end of float32, but for those
   /// that the identity has.
   bool isInRange(Stats state) const;
+  /// Of kind affine, whose statistics gates are added to: whether float64 has
+  /// digits left beside those of a state.
+  bool leavesDigits(Stats state) const;
   /// A product that `watchesRange` may watch.
   Scalars product(Stats a, Stats b) const;
   Scalars power(const Scalars &base, int64_t exponent) const;

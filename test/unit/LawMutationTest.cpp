@@ -429,6 +429,8 @@ bool speaksOf(const std::string &law, const std::string &region) {
               {"the identity weighs nothing", {"identity", "lift"}},
               {"gate", {"gate", "combine", "identity", "lift"}},
               {"factors", {"factors", "combine", "identity", "lift"}},
+              {"a row is the same",
+               {"identity", "combine", "rescale", "gate", "factors", "lift"}},
               {"lift is finite", {"lift"}},
               {"the weights of", {"lift", "rescale"}},
               {"finalize gives no NaN for a row of one", {"finalize", "lift"}},

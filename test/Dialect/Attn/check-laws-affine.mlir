@@ -47,29 +47,33 @@ attn.monoid @mlstm affine stats(f32, f32) components(value, unit)
   }
 }
 
-// A suffix whose gates are numbers.
+// A suffix whose gates are numbers, and whose keys are counted: a key without a
+// gate would be the identity else, which weighs nothing.
 // expected-remark@+1 {{path: row scans + matrix products}}
-attn.monoid @suffix affine stats(f32) components(value, unit) {
+attn.monoid @suffix affine stats(f32, f32) components(value, unit) {
   identity {
     %one = arith.constant 1.0 : f32
-    attn.yield %one : f32
+    %zero = arith.constant 0.0 : f32
+    attn.yield %one, %zero : f32, f32
   }
   combine {
-  ^bb0(%a: f32, %b: f32):
+  ^bb0(%a: f32, %m: f32, %b: f32, %n: f32):
     %c = arith.mulf %a, %b : f32
-    attn.yield %c : f32
+    %count = arith.addf %m, %n : f32
+    attn.yield %c, %count : f32, f32
   }
   factors {
-  ^bb0(%a: f32, %b: f32):
+  ^bb0(%a: f32, %m: f32, %b: f32, %n: f32):
     %one = arith.constant 1.0 : f32
     attn.yield %b, %one : f32, f32
   }
   lift {
   ^bb0(%s: f32):
-    %n = math.absf %s : f32
-    %m = arith.negf %n : f32
-    %g = math.exp %m : f32
-    attn.yield %g, %s, %s : f32, f32, f32
+    %one = arith.constant 1.0 : f32
+    %size = math.absf %s : f32
+    %log = arith.negf %size : f32
+    %g = math.exp %log : f32
+    attn.yield %g, %one, %s, %s : f32, f32, f32, f32
   }
 }
 
