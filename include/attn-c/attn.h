@@ -41,7 +41,7 @@ extern "C" {
 #endif
 
 /// Grows when a function is added; the library refuses no older number.
-#define ATTN_API_VERSION 10
+#define ATTN_API_VERSION 11
 /// The ATTN_API_VERSION that the library was built with.
 ATTN_EXPORT int32_t attnApiVersion(void);
 
@@ -102,6 +102,10 @@ ATTN_EXPORT const char *attnHostTarget(void);
 /// The names of the shipped monoids and of their outputs, one monoid per line:
 /// "softmax: o, lse".
 ATTN_EXPORT const char *attnShippedMonoids(void);
+/// The text of the shipped monoid `name`, an attn.monoid, or null.
+///
+/// Available since API version 11.
+ATTN_EXPORT const char *attnShippedMonoid(const char *name);
 
 /// Takes a text, which lives as long as the call.
 typedef void (*AttnText)(const char *text, void *user);

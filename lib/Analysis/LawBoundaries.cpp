@@ -33,6 +33,8 @@ void LawChecker::trace(Probe &probe) {
   if (algebra.kind == MonoidKind::cocycle && algebra.numStats) {
     algebra.rescale(a, c);
     algebra.rescale(b, c);
+  } else if (algebra.kind == MonoidKind::affine) {
+    algebra.factors(a, b);
   } else if (!algebra.isGeneral) {
     algebra.gate(a);
     algebra.gate(c);
@@ -167,6 +169,8 @@ SmallVector<double, 8> LawChecker::distancesOf(ArrayRef<Scalar> a,
   if (algebra.kind == MonoidKind::cocycle) {
     algebra.rescale(x, c);
     algebra.rescale(y, c);
+  } else if (algebra.kind == MonoidKind::affine) {
+    algebra.factors(x, y);
   } else if (!algebra.isGeneral) {
     algebra.gate(c);
   }

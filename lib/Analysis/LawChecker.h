@@ -110,6 +110,7 @@ private:
   bool checkCocycle(const Scalars &a, const Scalars &x, const Scalars &y);
   bool checkFactors(const Scalars &a, const Scalars &b, const Scalars &c);
   bool checkGate(const Scalars &a, const Scalars &b);
+  bool checkAffine(const Scalars &a, const Scalars &b, const Scalars &c);
   bool checkFinite();
   bool checkFiniteFactors(llvm::ArrayRef<Scalars> lifts);
   bool checkKey(const Key &key);
@@ -150,6 +151,9 @@ private:
   /// Whether no number of a state is near the end of float32, but for those
   /// that the identity has.
   bool isInRange(Stats state) const;
+  /// Of kind affine, whose statistics gates are added to: whether float64 has
+  /// digits left beside those of a state.
+  bool leavesDigits(Stats state) const;
   /// A product that `watchesRange` may watch.
   Scalars product(Stats a, Stats b) const;
   Scalars power(const Scalars &base, int64_t exponent) const;

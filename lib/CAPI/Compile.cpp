@@ -14,6 +14,9 @@
 #include <algorithm>
 #include <cstring>
 #include <functional>
+#include <map>
+#include <string>
+#include <string_view>
 
 using namespace ::attn;
 
@@ -93,6 +96,17 @@ const char *attnShippedMonoids(void) {
     return lines;
   }();
   return text.c_str();
+}
+
+const char *attnShippedMonoid(const char *name) {
+  static const std::map<std::string, std::string, std::less<>> texts = [] {
+    std::map<std::string, std::string, std::less<>> all;
+    for (const ShippedMonoid &monoid : shippedMonoids())
+      all.emplace(monoid.name, monoid.text);
+    return all;
+  }();
+  auto found = texts.find(std::string_view(name ? name : ""));
+  return found == texts.end() ? nullptr : found->second.c_str();
 }
 
 //===----------------------------------------------------------------------===//

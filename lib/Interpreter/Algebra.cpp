@@ -12,6 +12,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <tuple>
 
 using namespace mlir;
 using ::attn::Algebra;
@@ -69,6 +70,7 @@ FailureOr<Algebra> Algebra::compile(MonoidOp op) {
       {&op.getCombine(), &algebra.combineProgram},
       {&op.getRescale(), &algebra.rescaleProgram},
       {&op.getGate(), &algebra.gateProgram},
+      {&op.getFactors(), &algebra.factorsProgram},
       {&op.getLift(), &algebra.liftProgram}};
   for (auto [region, into] : regions) {
     if (region->empty())
@@ -99,6 +101,8 @@ Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
     alpha = factorsFrom(ca, c);
     beta = factorsFrom(cb, c);
   }
+  if (kind == MonoidKind::affine)
+    std::tie(alpha[0], beta[0]) = factorsOf(ca, cb);
   auto times = [&](double factor, double x) {
     return factor == 0.0 ? 0.0 : settled(factor * x);
   };

@@ -206,6 +206,9 @@ void RowReducer::appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
   case mlir::attn::MonoidKind::prefix:
     beta = {algebra.gate(state.stats)};
     break;
+  case mlir::attn::MonoidKind::affine:
+    std::tie(alpha[0], beta[0]) = algebra.factorsOf(state.stats, stat);
+    break;
   case mlir::attn::MonoidKind::general:
     break;
   }

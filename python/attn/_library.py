@@ -157,6 +157,7 @@ _FUNCTIONS = {
     "attnGetNumThreads": (c_int32, []),
     "attnHostTarget": (c_char_p, []),
     "attnShippedMonoids": (c_char_p, []),
+    "attnShippedMonoid": (c_char_p, [c_char_p]),
     "attnCompile": (
         c_void_p,
         [c_void_p, c_char_p, c_size_t, POINTER(CompileOptions), POINTER(c_void_p)],

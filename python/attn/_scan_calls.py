@@ -51,7 +51,9 @@ def scan(
 
     Args beside those of attn.linear_attention:
         normalize: False by default.
-        monoid: None; prefixes of other monoids are attn.prefix_states.
+        monoid: None, or the one that the operands say: "gated_decay" with decay,
+            "mlstm" with decay and log_weight; prefixes of other monoids are
+            attn.prefix_states.
         weight: w_t, [b, H, t] in the order of `layout`.
         gate: what decay has gates for: "head", "key" (each key channel), "value"
             (each value channel); None: by its dimensions, head or key.
@@ -79,10 +81,12 @@ def scan(
     Returns:
         o; (o, state) with return_state; and the states of states_every behind.
     """
-    if monoid is not None:
+    own = "gated_decay" if log_weight is None else "mlstm"
+    own = None if decay is None else own
+    if monoid is not None and monoid != own:
         _fail(
-            "monoid=None, since decay and log_weight say which; attn.prefix_states "
-            "has the prefixes of other monoids",
+            "monoid=%r, since decay and log_weight say which; attn.prefix_states "
+            "has the prefixes of other monoids" % (own,),
             repr(monoid),
         )
     if slots is not None and initial_state is None:

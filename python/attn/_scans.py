@@ -95,7 +95,8 @@ def unit_stride(value):
 class Problem:
     """The operands of one call, as [b, h, t, d], or [h, total, d] where packed."""
 
-    def __init__(self, q, k, v, layout, cu_seqlens, reverse=False):
+    def __init__(self, q, k, v, layout, cu_seqlens, reverse=False, is_step=False):
+        self.is_step = is_step
         axes = LAYOUTS.get(layout) if isinstance(layout, str) else None
         if axes is None:
             _fail("layout to be one of %s" % ", ".join(LAYOUTS), repr(layout))
@@ -200,9 +201,11 @@ class Problem:
         sizes = ["?"] * len(view.shape)
         if is_static and sizes:
             sizes[-1] = str(view.shape[-1])
-        # A step on a GPU is a kernel of its own, without a loop over tokens.
+        # A step is a kernel of its own, without a loop over tokens; on a GPU
+        # whoever asks for it.
         on_gpu = self.device is not None or _host_target is not None
-        is_step = on_gpu and self.tokens == 1 and not self.is_packed
+        is_step = (on_gpu or self.is_step) and self.tokens == 1
+        is_step = is_step and not self.is_packed
         if name in ("q", "k", "v") and is_step:
             sizes[2] = "1"
         text = "tensor<%s%s>" % (
@@ -493,7 +496,7 @@ def run_scan(
         scale = max(q.shape[-1], 1) ** -0.5
     scale = 1.0 if scale is None else _number("scale", scale)
     q, k, feature = _features.apply(feature_map, q, k)
-    problem = Problem(q, k, v, layout, cu_seqlens, reverse)
+    problem = Problem(q, k, v, layout, cu_seqlens, reverse, chunk == 1)
     if state_layout == "vk":
         problem.values_first = True
         problem.flags.append("values_first")

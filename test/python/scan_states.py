@@ -15,6 +15,43 @@ import reference
 from scan_reference import check, elu1, recurrence
 
 import attn
+
+# Softmax in base 2, with a temperature.
+SOFTMAX2 = """
+attn.monoid @softmax2 cocycle stats(f32) components(value, unit) params(f32)
+    outputs("o") {
+  identity {
+  ^bb0(%tau: f32):
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32, %tau: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32, %tau: f32):
+    %d = arith.subf %from, %to : f32
+    %q = arith.divf %d, %tau : f32
+    %r = math.exp2 %q : f32
+    attn.yield %r : f32
+  }
+  lift {
+  ^bb0(%s: f32, %tau: f32):
+    %one = arith.constant 1.0 : f32
+    attn.yield %s, %one, %one : f32, f32, f32
+  }
+  finalize {
+  ^bb0(%m: f32, %acc: f32, %sum: f32, %tau: f32):
+    %zero = arith.constant 0.0 : f32
+    %none = arith.cmpf oeq, %sum, %zero : f32
+    %q = arith.divf %acc, %sum : f32
+    %o = arith.select %none, %zero, %q : f32
+    attn.yield %o : f32
+  }
+}
+"""
 from attn import fla
 
 rng = np.random.default_rng(5)
@@ -126,6 +163,50 @@ def test_prefixes():
     top = attn.prefix_states(scores, v, monoid="maxplus")
     want = np.maximum.accumulate(scores[..., None] + v.repeat(2, 1), 2)
     check("maxplus", top, want, 1e-5)
+    # Monoids of one's own, of several scores, with parameters; across blocks.
+    mean, wide = attn.prefix_states(scores, v, monoid="welford"), np.maximum(scores, 0)
+    wide = wide.astype(float)[..., None]
+    total = np.cumsum(wide, 2)
+    want = np.cumsum(wide * v.repeat(2, 1), 2) / np.where(total, total, 1)
+    check("welford", mean, want, 1e-4)
+    base2 = attn.prefix_states(scores, v, monoid=SOFTMAX2, monoid_params=(1.7,))
+    w = np.exp2(scores.astype(float) / 1.7)[..., None]
+    check("softmax2", base2, np.cumsum(w * v.repeat(2, 1), 2) / np.cumsum(w, 2), 1e-4)
+    gates = -rng.exponential(0.1, scores.shape).astype("f")
+    far = (30 * rng.standard_normal(scores.shape)).astype("f")
+    got = attn.prefix_states((scores, gates, far), v, monoid="mlstm", every=3)
+    want = mlstm(scores, gates, far, v.repeat(2, 1))[:, :, 2::3]
+    check("mlstm", got, want, 1e-4)
+    got = attn.prefix_states((scores, gates), v, monoid="gated_decay")
+    want, sums = np.zeros(v.repeat(2, 1).shape), 0
+    for t in range(600):
+        sums = np.exp(gates[:, :, t, None].astype(float)) * sums + (
+            scores[:, :, t, None] * v.repeat(2, 1)[:, :, t]
+        )
+        want[:, :, t] = sums
+    check("gated_decay", got, want, 1e-4)
+    none = attn.prefix_states(scores[:, :, :0], v[:, :, :0], monoid="maxplus")
+    assert none.shape == (2, 4, 0, 8)
+    refuse(attn.prefix_states, (scores, scores), v)
+    refuse(attn.prefix_states, (scores, gates), v, monoid="mlstm")
+    refuse(attn.prefix_states, (scores, gates[:, :, 1:]), v, monoid="gated_decay")
+    refuse(attn.prefix_states, [], v)
+    refuse(attn.prefix_states, scores, v, monoid="hardmax")
+    refuse(attn.prefix_states, scores, v, monoid=SOFTMAX2)
+
+
+def mlstm(scores, gates, weights, v):
+    """num / max(|den|, 1), relative to the largest weight."""
+    o, top = np.zeros(v.shape), np.full(scores.shape[:2], -np.inf)
+    num, den = np.zeros(v.shape[:2] + v.shape[3:]), np.zeros(scores.shape[:2])
+    for t in range(scores.shape[2]):
+        s, f, i = (x[:, :, t].astype(float) for x in (scores, gates, weights))
+        largest = np.maximum(top + f, i)
+        alpha, beta = np.exp(top + f - largest), np.exp(i - largest) * s
+        num = alpha[..., None] * num + beta[..., None] * v[:, :, t]
+        den, top = alpha * den + beta, largest
+        o[:, :, t] = num / np.maximum(abs(den), np.exp(-top))[..., None]
+    return o
 
 
 def test_fla():

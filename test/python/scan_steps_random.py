@@ -1,7 +1,8 @@
 # RUN: %python %s 30
-"""Random steps of scans on the emulator or a GPU against the recurrence in float64:
+# RUN: %python %s 60 11 cpu
+"""Random steps of scans on the emulator, a GPU or a CPU against the recurrence in float64:
 rules, heads, channels, types, views, pools of states and those of the sequences.
-`scan_steps_random.py CASES SEED [cuda]` runs others.
+`scan_steps_random.py CASES SEED [cuda | cpu]` runs others.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -25,7 +26,7 @@ import attn
 from attn import _scans
 
 CHANNELS = ((16, 16), (24, 40), (64, 96), (128, 64), (250, 17))
-ON_GPU = len(sys.argv) > 3 and sys.argv[3] == "cuda"
+ON_GPU, ON_CPU = (sys.argv[3:] == [name] for name in ("cuda", "cpu"))
 FACTOR = """^bb0(%o: f32, %x: f32):
   %y = arith.mulf %o, %x : f32
   attn.yield %y : f32"""
@@ -85,7 +86,7 @@ class Step(scans_random.Case):
         return pools, slots
 
     def run(self):
-        _scans._host_target = None if ON_GPU else self.target
+        _scans._host_target = None if ON_GPU or ON_CPU else self.target
         q, k, v, given, state = self.operands()
         pools, slots = self.pools(self.turned(state))
         state = {part: pool[slots].astype("f") for part, pool in pools.items()}

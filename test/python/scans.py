@@ -120,7 +120,7 @@ def test_every_rule():
         compare(name + " from a state", q, k, v, given, start(given, 2, 2, 24, 20))
 
 
-def test_lengths_of_sequences():
+def test_03_lengths_of_sequences():
     """3: every length around the ends of chunks."""
     for name in ("head", "kda", "gated delta", "rwkv7", "rwkv6", "value", "mlstm",
                  "whole"):
@@ -136,7 +136,7 @@ def test_lengths_of_sequences():
         compare(name + " of 4097 tokens", q, k, v, options(RULES[name], q, k, v))
 
 
-def test_close_and_equal_keys():
+def test_01_close_and_equal_keys():
     """1: equal keys for 4,096 tokens with beta 1 and 1.99, and cosines of 0.9."""
     q, k, v = inputs(1, 1, 1, 1, 4096, 32, 16)
     near = k[:, :, :1] + 0.08 * rng.standard_normal(k.shape)
@@ -152,7 +152,7 @@ def test_close_and_equal_keys():
                 compare("beta %g" % beta, q, keys.copy(), v, some, bound=2e-4)
 
 
-def test_gates_of_zero_and_one():
+def test_02_gates_of_zero_and_one():
     """2: at the first, last and a middle token of a chunk, in one channel and all."""
     for rule in ("head", "key", "gated delta", "kda", "rwkv7", "rwkv6", "value",
                  "mlstm"):
@@ -169,7 +169,7 @@ def test_gates_of_zero_and_one():
                         given)
 
 
-def test_packed_sequences():
+def test_04_packed_sequences():
     """4: with empty sequences first, last and in a row; each as itself alone."""
     lengths = [0, 5, 0, 0, 64, 17, 1, 70, 0]
     cu = np.cumsum([0] + lengths).astype("i")
@@ -220,7 +220,7 @@ def test_packed_sequences():
     assert o.shape == (1, 1, 0, 16) and np.array_equal(last["S"], state)
 
 
-def test_prefill_then_decode():
+def test_05_prefill_then_decode():
     """5: any split into a prefill and steps is the whole."""
     for name in ("head", "kda", "gated delta", "rwkv7", "rwkv6", "mlstm", "value"):
         rule = RULES[name]
@@ -275,7 +275,7 @@ def test_slots():
     assert np.array_equal(pool[6], before[6])
 
 
-def test_dead_memory():
+def test_06_dead_memory():
     """6: NaN beyond the sequence, around each tensor and in the next sequence."""
     for name in ("key", "kda", "rwkv7", "mlstm", "gated delta"):
         positive = bool(RULES[name].get("normalize"))
@@ -313,7 +313,7 @@ def test_dead_memory():
         check(name, got[:, :, :20], want, BOUND)
 
 
-def test_a_million_tokens():
+def test_08_a_million_tokens():
     """8: gates of 1 - 1e-5."""
     t = 1 << 20
     q, k, v = inputs(1, 1, 1, 1, t, 16, 16)
@@ -326,7 +326,7 @@ def test_a_million_tokens():
     check("the last output", o[0, 0, -1], 0.25 * q[0, 0, -1].astype(float) @ want, 1e-4)
 
 
-def test_denominators():
+def test_09_denominators():
     """9: rows of dead ReLU features are 0; many terms; a normaliser resumed."""
     q, k, v = inputs(1, 2, 2, 2, 100, 16, 16)
     q[:, :, 7], k[:, :, :3] = -1, -1
@@ -347,9 +347,9 @@ def test_denominators():
     assert abs(o[0, 0, -1] - last).max() < 1e-4
 
 
-def test_heads_and_channels():
+def test_10_heads_and_channels():
     """10: groups both ways, odd channels, layouts, views that start anywhere."""
-    for hq, hk, hv in ((4, 4, 16), (16, 4, 4), (3, 3, 12), (6, 6, 6), (2, 4, 8),
+    for hq, hk, hv in ((16, 16, 64), (64, 16, 16), (3, 3, 12), (24, 24, 24), (2, 4, 8),
                        (8, 2, 4), (2, 2, 1)):
         q, k, v = inputs(1, hq, hk, hv, 30, 16, 16)
         for name in ("gated delta", "key"):
@@ -372,6 +372,18 @@ def test_heads_and_channels():
         assert attn.scan(*turned[:3], decay=turned[3], beta=beta, layout=layout,
                          out=out) is out
         assert np.array_equal(out, got)
+    # Views that do not start at 16 bytes, with rows that are apart.
+    wide = [np.zeros(x.shape[:3] + (x.shape[3] + 3,), "f") for x in (q, k, v)]
+    for view, x in zip(wide, (q, k, v)):
+        view[..., 1:-2] = x
+    got = attn.scan(*(view[..., 1:-2] for view in wide), **given)
+    check("views", got, want, BOUND)
+    # Taylor-2 of 16 channels: 153 features, 64 value channels.
+    q, k, v = inputs(1, 2, 2, 2, 70, 16, 64)
+    s = np.einsum("bhid,bhjd->bhij", q.astype(float), k.astype(float)) / 4
+    w = np.tril(1 + s + s * s / 2)
+    got = attn.linear_attention(q, k, v, feature_map="taylor2")
+    check("taylor2", got, w @ v / w.sum(-1, keepdims=True), 1e-4)
 
 
 def test_other_types():
@@ -500,7 +512,7 @@ def test_finalize():
               (want + skip[:, None] * z) * factor[:, None, None], BOUND)
 
 
-def test_few_compilations():
+def test_11_few_compilations():
     """11: fifty lengths and ten batch shapes are one kernel."""
     from attn import _kernel
 
@@ -553,6 +565,7 @@ def test_errors():
         refuse(attn.linear_attention, *args)
     refuse(attn.linear_attention, *inputs(1, 3, 2, 2))
     refuse(attn.scan, q, k, v, monoid="softmax")
+    refuse(attn.scan, q, k, v, monoid="gated_decay")
     refuse(attn.scan, q, k, v, erase=(t4,))
     refuse(attn.scan, q, k, v, bonus=np.zeros((2, 24), "f"))
     refuse(attn.scan, q, k, v, states_every=0)

@@ -4,7 +4,8 @@
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-1, 2, 9, 10: scans.py, by the same numbers. 7 and 12 are of GPUs and gradients.
+scans.py has 1, 2 and 10, and the rest of the others, as test_NN_... too. 7 and 12 are
+of GPUs and gradients.
 """
 
 import os

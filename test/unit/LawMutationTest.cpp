@@ -37,8 +37,8 @@ using mlir::attn::MonoidOp;
 
 namespace {
 
-const char *const regionNames[] = {"identity", "combine", "rescale",
-                                   "gate",     "lift",    "finalize"};
+const char *const regionNames[] = {"identity", "combine", "rescale", "gate",
+                                   "factors",  "lift",    "finalize"};
 
 struct Mutant {
   std::string description, region, text;
@@ -368,6 +368,10 @@ private:
           factors = {algebra.gate(product(j + 1, end))};
         else if (algebra.kind == MonoidKind::prefix)
           factors = {algebra.gate(product(begin, j))};
+        else if (algebra.kind == MonoidKind::affine)
+          factors = {
+              algebra.factorsOf(stat(j), product(j + 1, end)).first *
+              algebra.factorsOf(product(begin, j), product(j, end)).second};
         for (unsigned i = 0; i < algebra.numComponents; ++i)
           sum[numStats + i].f +=
               factors.of(i) == 0.0 ? 0.0
@@ -424,6 +428,9 @@ bool speaksOf(const std::string &law, const std::string &region) {
               {"only the identity", {"identity", "combine", "lift"}},
               {"the identity weighs nothing", {"identity", "lift"}},
               {"gate", {"gate", "combine", "identity", "lift"}},
+              {"factors", {"factors", "combine", "identity", "lift"}},
+              {"a row is the same",
+               {"identity", "combine", "rescale", "gate", "factors", "lift"}},
               {"lift is finite", {"lift"}},
               {"the weights of", {"lift", "rescale"}},
               {"finalize gives no NaN for a row of one", {"finalize", "lift"}},

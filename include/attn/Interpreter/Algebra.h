@@ -20,6 +20,7 @@
 #include <cmath>
 #include <optional>
 #include <string>
+#include <utility>
 
 namespace attn {
 
@@ -97,6 +98,20 @@ public:
   double gate(llvm::ArrayRef<Scalar> c) const {
     return gateProgram ? call(*gateProgram, c)[0].f : 1.0;
   }
+  /// Of kind affine: what scales the first and the second state of a product.
+  std::pair<double, double> factors(llvm::ArrayRef<Scalar> a,
+                                    llvm::ArrayRef<Scalar> b) const {
+    Scalars arguments(a);
+    arguments.append(b.begin(), b.end());
+    Scalars both = call(*factorsProgram, arguments);
+    return {both[0].f, both[1].f};
+  }
+  /// The same, 0 for a state that is the identity: that factor is not used.
+  std::pair<double, double> factorsOf(llvm::ArrayRef<Scalar> a,
+                                      llvm::ArrayRef<Scalar> b) const {
+    auto [alpha, beta] = factors(a, b);
+    return {isIdentity(a) ? 0.0 : alpha, isIdentity(b) ? 0.0 : beta};
+  }
 
   /// The product of two whole states `c..., v...`.
   Scalars multiply(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const;
@@ -170,7 +185,7 @@ private:
   mutable uint64_t noiseState = 0;
 
   std::optional<RegionProgram> identityProgram, combineProgram, rescaleProgram,
-      gateProgram, liftProgram;
+      gateProgram, factorsProgram, liftProgram;
 };
 
 } // namespace attn

@@ -405,7 +405,7 @@ attn.monoid @monoid_c9 general stats(f32) components(value) {
 
 // -----
 
-// expected-error@+1 {{expected kind to be one of cocycle, suffix, prefix, general, but got 'group'}}
+// expected-error@+1 {{expected kind to be one of cocycle, suffix, prefix, general, affine, but got 'group'}}
 attn.monoid @kind group stats(f32) components(value) {
 }
 
@@ -438,5 +438,57 @@ attn.monoid @monoid_c6_factors cocycle stats(f32) components(value, unit, unit) 
   ^bb0(%s: f32):
     %one = arith.constant 1.0 : f32
     attn.yield %s, %one, %one, %one : f32, f32, f32, f32
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expected a region 'factors' for kind affine}}
+attn.monoid @monoid_c4 affine stats(f32) components(value) {
+  identity {
+    %e = arith.constant 0.0 : f32
+    attn.yield %e : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    attn.yield %c : f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s, %s : f32, f32
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expected region 'factors' to yield 2 f32, but it yields (f32)}}
+attn.monoid @monoid_c6 affine stats(f32) components(value) {
+  identity {
+    %e = arith.constant 0.0 : f32
+    attn.yield %e : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.addf %a, %b : f32
+    attn.yield %c : f32
+  }
+  factors {
+  ^bb0(%a: f32, %b: f32):
+    attn.yield %b : f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s, %s : f32, f32
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expected one or more statistics for kind affine, but got none}}
+attn.monoid @monoid_c3 affine stats() components(value) {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
   }
 }

@@ -102,7 +102,7 @@ static void printNamedRegions(OpAsmPrinter &p, ArrayRef<StringRef> names,
 //===----------------------------------------------------------------------===//
 
 static constexpr StringRef monoidRegionNames[] = {
-    "identity", "combine", "rescale", "gate", "lift", "finalize"};
+    "identity", "combine", "rescale", "gate", "factors", "lift", "finalize"};
 
 ParseResult MonoidOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;
@@ -118,8 +118,9 @@ ParseResult MonoidOp::parse(OpAsmParser &parser, OperationState &result) {
     return failure();
   auto kind = symbolizeMonoidKind(kindWord);
   if (!kind)
-    return parser.emitError(kindLoc, "expected kind to be one of cocycle, "
-                                     "suffix, prefix, general, but got '")
+    return parser.emitError(kindLoc,
+                            "expected kind to be one of cocycle, "
+                            "suffix, prefix, general, affine, but got '")
            << kindWord << "'";
   result.addAttribute("kind", MonoidKindAttr::get(context, *kind));
 

@@ -40,8 +40,9 @@ LogicalResult MonoidOp::verify() {
   // (C3)
   if (getComponents().empty())
     return emitOpError("expected one or more components, but got none");
-  bool isScanned =
-      getKind() == MonoidKind::suffix || getKind() == MonoidKind::prefix;
+  bool isScanned = getKind() == MonoidKind::suffix ||
+                   getKind() == MonoidKind::prefix ||
+                   getKind() == MonoidKind::affine;
   if (isScanned && getStats().empty())
     return emitOpError("expected one or more statistics for kind ")
            << stringifyMonoidKind(getKind()) << ", but got none";
@@ -94,11 +95,13 @@ static LogicalResult verifyPresence(MonoidOp op) {
   bool hasStats = op.getNumStats() || op.isGeneral();
   bool needsRescale = kind == MonoidKind::cocycle && op.getNumStats();
   bool needsGate = kind == MonoidKind::suffix || kind == MonoidKind::prefix;
+  bool needsFactors = kind == MonoidKind::affine;
   for (const Presence &part :
        {Presence{op.getIdentity(), "identity", hasStats, true},
         Presence{op.getCombine(), "combine", hasStats, true},
         Presence{op.getRescale(), "rescale", needsRescale, needsRescale},
         Presence{op.getGate(), "gate", needsGate, needsGate},
+        Presence{op.getFactors(), "factors", needsFactors, needsFactors},
         Presence{op.getLift(), "lift", true, true}}) {
     StringRef without = hasStats ? "" : " without statistics";
     if (part.required && part.region.empty())
@@ -144,6 +147,8 @@ static LogicalResult verifyAlgebra(MonoidOp op) {
                              floats(op, 2 * stateSize), stateSize)) ||
       failed(
           verifySignature(op, op.getGate(), "gate", floats(op, numStats), 1)) ||
+      failed(verifySignature(op, op.getFactors(), "factors",
+                             floats(op, 2 * numStats), 2)) ||
       failed(verifyRescale(op)))
     return failure();
   bool isGeneral = op.isGeneral();

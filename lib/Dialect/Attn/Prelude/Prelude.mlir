@@ -330,6 +330,54 @@ attn.monoid @gated_decay suffix stats(f32) components(value)
   }
 }
 
+// The numerator of mLSTM and its normaliser, relative to the largest weight so
+// far: gates of keys as @gated_decay has them, and weights whose logarithms are
+// given. Three scores: the dot, the logarithm of the key's gate and that of its
+// weight. An output is num / max(|den|, 1) of the sums as they are.
+attn.monoid @mlstm affine stats(f32, f32) components(value, unit)
+    outputs("o") {
+  identity {
+    %zero = arith.constant 0.0 : f32
+    %none = arith.constant -3.40282347e+38 : f32
+    attn.yield %zero, %none : f32, f32
+  }
+  combine {
+  ^bb0(%fa: f32, %ma: f32, %fb: f32, %mb: f32):
+    %f = arith.addf %fa, %fb : f32
+    %decayed = arith.addf %ma, %fb : f32
+    %m = arith.maximumf %decayed, %mb : f32
+    attn.yield %f, %m : f32, f32
+  }
+  factors {
+  ^bb0(%fa: f32, %ma: f32, %fb: f32, %mb: f32):
+    %decayed = arith.addf %ma, %fb : f32
+    %m = arith.maximumf %decayed, %mb : f32
+    %da = arith.subf %decayed, %m : f32
+    %alpha = math.exp %da : f32
+    %db = arith.subf %mb, %m : f32
+    %beta = math.exp %db : f32
+    attn.yield %alpha, %beta : f32, f32
+  }
+  lift {
+  ^bb0(%s: f32, %log_gate: f32, %log_weight: f32):
+    %none = arith.constant -3.40282347e+38 : f32
+    %m = arith.maximumf %log_weight, %none : f32
+    attn.yield %log_gate, %m, %s, %s : f32, f32, f32, f32
+  }
+  finalize {
+  ^bb0(%f: f32, %m: f32, %num: f32, %den: f32):
+    %zero = arith.constant 0.0 : f32
+    %size = math.absf %den : f32
+    %minus = arith.negf %m : f32
+    %one = math.exp %minus : f32
+    %total = arith.maximumf %size, %one : f32
+    %empty = arith.cmpf oeq, %total, %zero : f32
+    %quot = arith.divf %num, %total : f32
+    %o = arith.select %empty, %zero, %quot : f32
+    attn.yield %o : f32
+  }
+}
+
 // max_j (s_j + v_j) in each channel; -inf where no key is live.
 attn.monoid @maxplus general stats() components(value) outputs("o") {
   identity {

@@ -36,6 +36,9 @@ static StringRef describePath(mlir::attn::MonoidOp monoid,
   case mlir::attn::MonoidKind::prefix:
     return "row scan + matrix products (prefix: a key's weight takes the gates "
            "of the keys before it)";
+  case mlir::attn::MonoidKind::affine:
+    return "row scans + matrix products (affine: a key's weight takes a factor "
+           "of the keys before it and one of those behind it)";
   case mlir::attn::MonoidKind::general:
     if (report.threshold >= 0)
       return "keys side by side against a threshold of the row, and one by one "
@@ -53,6 +56,8 @@ static std::string countFunctions(mlir::attn::MonoidOp monoid) {
   SmallVector<Region *> regions = {&monoid.getLift(), &monoid.getGate()};
   if (monoid.getKind() == mlir::attn::MonoidKind::cocycle)
     regions.push_back(&monoid.getRescale());
+  else if (monoid.getKind() == mlir::attn::MonoidKind::affine)
+    regions.append({&monoid.getCombine(), &monoid.getFactors()});
   else
     regions.push_back(&monoid.getCombine());
   for (Region *region : regions)

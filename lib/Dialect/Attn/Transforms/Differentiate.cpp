@@ -52,6 +52,10 @@ RankedTensorType Differentiator::rowType() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult Differentiator::check() {
+  if (monoid.getKind() == MonoidKind::affine)
+    return op.emitOpError("expected a monoid of another kind than affine to "
+                          "differentiate, but got @")
+           << monoid.getSymName();
   if (op.getSide() != Side::keys)
     return op.emitOpError("expected a reduction over keys to differentiate, "
                           "but got one over queries");

@@ -550,6 +550,17 @@ SmallVector<Value> KernelBuilder::rescale(ValueRange from, ValueRange to) {
   return factors;
 }
 
+std::pair<Value, Value> KernelBuilder::affineFactors(ValueRange left,
+                                                     ValueRange right) {
+  SmallVector<Value> both(left);
+  llvm::append_range(both, right);
+  SmallVector<Value> factors = call(monoid.getFactors(), both);
+  // That of a state without keys is never used: its value there is 0.
+  Value zero = f32(0.0f);
+  return {select(isIdentity(left), zero, factors[0]),
+          select(isIdentity(right), zero, factors[1])};
+}
+
 std::pair<SmallVector<Value>, SmallVector<Value>>
 KernelBuilder::factors(ValueRange left, ValueRange right, ValueRange both) {
   if (left.empty())
@@ -561,6 +572,10 @@ KernelBuilder::factors(ValueRange left, ValueRange right, ValueRange both) {
     return {{call(monoid.getGate(), right).front()}, {}};
   case MonoidKind::prefix:
     return {{}, {call(monoid.getGate(), left).front()}};
+  case MonoidKind::affine: {
+    auto [alpha, beta] = affineFactors(left, right);
+    return {{alpha}, {beta}};
+  }
   case MonoidKind::general:
     return {};
   }

@@ -130,6 +130,9 @@ public:
   /// identity.
   SmallVector<Value> factorsTo(ValueRange from, ValueRange to);
   SmallVector<Value> rescale(ValueRange from, ValueRange to);
+  /// Of kind affine: what scales the first and the second of two states, 0 for
+  /// one that is the identity.
+  std::pair<Value, Value> affineFactors(ValueRange left, ValueRange right);
   /// Distinct factors of the left and right components in a product of states
   /// with statistics `left` and `right`, `both` combined; none for 1.
   std::pair<SmallVector<Value>, SmallVector<Value>>

@@ -7,6 +7,7 @@
 
 #include "PlanBuilder.h"
 #include "TileScan.h"
+#include "TileScanStep.h"
 #include "TileScanTokens.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -24,10 +25,15 @@ void PlanBuilder::launchScan(ScanOp op, ValueRange outputs, Value sequences,
   auto launch = [&](ValueRange results, int64_t parts, bool isSummary) {
     Kernel kernel = startKernel(op, op->getOperands(), results, summaries, {});
     ScanKernel builder(op, target, kernel.func);
-    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    ScanStepKernel step(op, target, kernel.func);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands)) {
       builder.bind(operand, kernel.func.getArgument(i));
+      step.bind(operand, kernel.func.getArgument(i));
+    }
     if (isSummary)
       builder.summarize(kernel.extra, kernel.block);
+    else if (ScanStepKernel::handles(op))
+      step.build(kernel.outputs, kernel.block);
     else
       builder.build(kernel.outputs, kernel.block, kernel.extra);
     Value grid = arith::MulIOp::create(b, loc, sequences, heads);

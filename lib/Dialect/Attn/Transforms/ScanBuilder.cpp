@@ -8,6 +8,7 @@
 #include "ScanBuilder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 #include <limits>
 
@@ -52,20 +53,36 @@ void ScanBuilder::findRows() {
   queryEnd = end;
 }
 
+Value ScanBuilder::scaleHead(Value x, Value heads, Value all) {
+  auto quotient = [&] {
+    return divide(mul(x, heads), max(all, index(1))).first;
+  };
+  if (target.isCpu())
+    return quotient();
+  auto branch = scf::IfOp::create(b, loc, TypeRange(b.getIndexType()),
+                                  cmp(arith::CmpIPredicate::eq, heads, all),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, x);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, quotient());
+  return branch.getResult(0);
+}
+
 Value ScanBuilder::headOf(Value memref) {
-  Value heads = dim(memref, scanOp.isPacked() ? 0 : 1);
-  return divide(mul(head, heads), max(stateHeads, index(1))).first;
+  return scaleHead(head, dim(memref, scanOp.isPacked() ? 0 : 1), stateHeads);
 }
 
 Value ScanBuilder::queryHeadOf(Value outputHead, Value outputHeads) {
   Value heads = dim(arg(scanOp.getQuery()), scanOp.isPacked() ? 0 : 1);
-  return divide(mul(outputHead, heads), max(outputHeads, index(1))).first;
+  return scaleHead(outputHead, heads, outputHeads);
 }
 
 std::pair<Value, Value> ScanBuilder::countOutputHeads() {
   Value queryHeads = dim(arg(scanOp.getQuery()), scanOp.isPacked() ? 0 : 1);
   Value outputHeads = max(queryHeads, stateHeads);
-  return {outputHeads, divide(outputHeads, max(stateHeads, index(1))).first};
+  return {outputHeads, scaleHead(index(1), outputHeads, stateHeads)};
 }
 
 SmallVector<Value> ScanBuilder::indicesOf(Value headIndex, Value row,

@@ -31,6 +31,9 @@ protected:
   /// Which sequence and head the block has; then their rows.
   tile::WorkTileOp findWork(Value block, int64_t tiles, Value parts = {});
   void findRows();
+  /// x times heads by all of them, which most often are as many: a step on a
+  /// GPU waits for each quotient before it can ask for what it is of.
+  Value scaleHead(Value x, Value heads, Value all);
   /// The head of a tensor of keys, values or queries that belongs to a head of
   /// states or, of queries, of outputs.
   Value headOf(Value memref);

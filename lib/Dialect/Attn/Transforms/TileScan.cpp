@@ -62,6 +62,14 @@ Value ScanKernel::expOf(Value tile) {
                 });
 }
 
+Value ScanKernel::rounded(Value tile, Type element) {
+  auto type = cast<tile::TileType>(tile.getType());
+  return mapOne(tile, tileType(type.getRows(), type.getCols(), element),
+                [&](Value, Value, ValueRange v) -> Value {
+                  return arith::TruncFOp::create(b, loc, element, v[0]);
+                });
+}
+
 Value ScanKernel::sumRows(Value tile) {
   // Of one token there is nothing to sum.
   return cast<tile::TileType>(tile.getType()).isRowVector() ? tile
@@ -119,6 +127,29 @@ bool ScanKernel::hasNarrowProducts() {
   return target.multiplies(type.isBF16(), type.isF16()) && chunkSize > 1 &&
          gates != Gates::key && scanOp.getFeature().empty() &&
          !scanOp.getL2norm();
+}
+
+bool ScanKernel::hasNarrowReads() {
+  // Pairs of bf16 are multiplied 32 at once.
+  constexpr int64_t depth = 32;
+  Type type =
+      cast<RankedTensorType>(scanOp.getKey().getType()).getElementType();
+  return hasNarrowProducts() && type.isBF16() && chunkSize % depth == 0 &&
+         keyCols % depth == 0 && gates != Gates::value && !scanOp.getWhole() &&
+         !scanOp.getNormalize() && !scanOp.getLogWeight() &&
+         !scanOp.getEraseA();
+}
+
+void ScanKernel::addNarrowReads(Chunk &chunk, const State &state) {
+  if (!hasNarrowReads())
+    return;
+  Value values = arg(scanOp.getValue());
+  Type element = cast<MemRefType>(values.getType()).getElementType();
+  chunk.narrowState = rounded(state.matrix, element);
+  chunk.narrowValue =
+      chunk.value == chunk.givenValue
+          ? loadTokens(values, headOf(values), chunk.first, valueCols, element)
+          : rounded(chunk.value, element);
 }
 
 Value ScanKernel::loadNumbers(Value memref, Value row, bool asRow) {
@@ -428,8 +459,10 @@ void ScanKernel::walkChunks(ValueRange outputs) {
     if (scanOp.getLogWeight())
       addLogWeights(chunk, here);
     addErased(chunk, here);
-    if (reads && output)
+    if (reads && output) {
+      addNarrowReads(chunk, here);
       read(chunk, here, output);
+    }
     if (!advances)
       return;
     scf::YieldOp::create(b, loc, advance(chunk, here).values());

@@ -56,8 +56,9 @@ private:
     Value first;               // row of the tensors
     Value key, value, written; // `written`: K weighted, as the state takes it
     Value narrowKey;           // K as it is in memory, of 16 bits, or null
-    Value givenValue;          // V before an erase
-    Value logWeights;          // 1xC, -inf beyond the end
+    Value narrowState, narrowValue; // what outputs are made of, likewise
+    Value givenValue;               // V before an erase
+    Value logWeights;               // 1xC, -inf beyond the end
     /// Head gates: 1xC logs; W, or with logarithms of weights first its log;
     /// P (Cx1), R (Cx1).
     Value gateLogs, pairs, pairsBefore;
@@ -88,6 +89,10 @@ private:
   /// Whether products of queries and keys are those of 16 bits that memory
   /// holds, which are exact, and faster.
   bool hasNarrowProducts();
+  /// Whether those that outputs alone are made of are as well: of states and
+  /// weights rounded to bf16, which outputs are themselves.
+  bool hasNarrowReads();
+  void addNarrowReads(Chunk &chunk, const State &state);
   /// One number of each token, as a column or a row.
   Value loadNumbers(Value memref, Value row, bool asRow);
   Value mapRows(Value tile, Value row, int64_t channels);
@@ -131,6 +136,7 @@ private:
   Value multiply(Value x, Value y, tile::TileType type);
   Value addTiles(Value x, Value y, tile::TileType type);
   Value expOf(Value tile);
+  Value rounded(Value tile, Type element);
   Value sumRows(Value tile); // along columns: Rx1
   Value sumCols(Value tile); // along rows: 1xC
   Value maxRows(Value tile);

@@ -233,8 +233,25 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
     });
   }
   bool before = scanOp.getReadBefore();
-  Value sum = times(chunk, query, state.matrix, before), weights;
-  if (!scanOp.getWhole()) {
+  Value sum, weights;
+  if (chunk.narrowState) {
+    weights = pairs(chunk, query, chunk.written, before, /*diagonal=*/!before,
+                    narrow, factor);
+    // Rows of the state's product have the gates, and the factor, behind it.
+    Value scales = before ? chunk.productBefore : chunk.product;
+    if (factor)
+      scales = scales ? mapOne(scales, column(),
+                               [&](Value, Value, ValueRange x) {
+                                 return mulf(x[0], factor);
+                               })
+                      : fill(factor, column());
+    Type element = cast<tile::TileType>(narrow.getType()).getElementType();
+    sum = dot(rounded(weights, element), chunk.narrowValue,
+              dot(narrow, chunk.narrowState), scales);
+  } else {
+    sum = times(chunk, query, state.matrix, before);
+  }
+  if (!scanOp.getWhole() && !chunk.narrowState) {
     weights = pairs(chunk, query, chunk.written, before, /*diagonal=*/!before,
                     narrow, factor);
     sum = gates == Gates::value && chunkSize > 1

@@ -622,9 +622,16 @@ void ScanTokensKernel::walkTokens(ValueRange outputs) {
       token = loadToken(begin, /*reads=*/output != nullptr);
     prepare(token, state);
     State next = advance(token, state);
+    // The state is most of what is written: it is on its way before what it
+    // gives is summed up, and does not wait behind a second query.
+    bool readsOld = scanOp.getReadBefore();
+    if (!readsOld)
+      storeState(next, outputs.drop_front());
     if (output)
-      read(token, scanOp.getReadBefore() ? state : next, output);
-    return storeState(next, outputs.drop_front());
+      read(token, readsOld ? state : next, output);
+    if (readsOld)
+      storeState(next, outputs.drop_front());
+    return;
   }
   loadSlot();
   findSlot();

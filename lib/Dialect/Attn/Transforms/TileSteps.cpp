@@ -24,7 +24,6 @@
 #include "TileRotary.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -107,15 +106,6 @@ void mlir::attn::prepare(ReductionContext &ctx, RowBlock &block) {
     block.keyCount = ctx.toI32(count);
     block.lastKey = ctx.toI32(ctx.sub(ctx.numKeys, ctx.index(1)));
   }
-}
-
-/// The number of the state below which a key changes nothing, if the laws have
-/// found one: of a monoid without values.
-static std::optional<unsigned> findThreshold(MonoidOp monoid) {
-  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
-  if (!laws || laws->threshold < 0)
-    return std::nullopt;
-  return laws->threshold;
 }
 
 /// Stores the scores of a tile, for attn.scores.
@@ -561,12 +551,21 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
   return state;
 }
 
+/// The power of 2 below which factors of weights are 0 on a CPU.
+static constexpr int leastPower = -116;
+
+static Value dropSmall(ReductionContext &ctx, Value factor) {
+  Value isSmall = arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::OLT,
+                                        math::AbsFOp::create(ctx.b, factor),
+                                        ctx.f32(std::ldexp(1.0f, leastPower)));
+  return ctx.select(isSmall, ctx.f32(0.0f), factor);
+}
+
 /// The factor that a key's weight takes from the gates with statistics `stats`.
 /// On a CPU, 0 takes the place of what is below 2^-116: its products with
 /// weights and values would be too small for normal numbers, which makes each
 /// of them take a hundred times as long (docs/performance/cpu.md).
 static Value gate(ReductionContext &ctx, ValueRange stats) {
-  constexpr int leastPower = -116;
   Value gate = ctx.call(ctx.monoid.getGate(), stats).front();
   if (isGpu(ctx))
     return gate;
@@ -576,10 +575,7 @@ static Value gate(ReductionContext &ctx, ValueRange stats) {
                   ctx.b.getI32IntegerAttr(leastPower));
     return gate;
   }
-  Value isSmall = arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::OLT,
-                                        math::AbsFOp::create(ctx.b, gate),
-                                        ctx.f32(std::ldexp(1.0f, leastPower)));
-  return ctx.select(isSmall, ctx.f32(0.0f), gate);
+  return dropSmall(ctx, gate);
 }
 
 /// Suffix: later keys gate earlier ones. Prefix: the other way round.
@@ -636,93 +632,61 @@ static SmallVector<Value> stepGated(ReductionContext &ctx, RowBlock &block,
   return state;
 }
 
-bool mlir::attn::foldsKeys(ReductionOpInterface op, MonoidOp monoid) {
-  constexpr size_t mostOperations = 48;
-  return monoid.isGeneral() &&
-         (!op.getValueOperands().empty() ||
-          size_t(llvm::range_size(monoid.getCombine().front())) >
-              mostOperations);
-}
-
-/// A general monoid without values: all keys of the tile are lifted at once,
-/// where their scores are, and their product enters the state.
-static SmallVector<Value> stepScalars(ReductionContext &ctx, RowBlock &block,
-                                      ArrayRef<Value> dots) {
-  SmallVector<Value> identity = ctx.call(ctx.monoid.getIdentity(), {});
-  SmallVector<Type> tiles(identity.size(), scoreTile(ctx));
-  SmallVector<Value> inputs = withLoaded(ctx, block, dots);
+/// Affine: of the product of all states key j has the factor of the second
+/// state where the keys before it meet the rest, and in that of the first,
+/// where it meets the keys behind it.
+static SmallVector<Value> stepAffine(ReductionContext &ctx, RowBlock &block,
+                                     ArrayRef<Value> dots) {
+  unsigned n = ctx.numStats();
+  SmallVector<WeightGroup> groups = weightGroups(ctx);
   SmallVector<Value> lifted =
-      ctx.map(inputs, tiles, [&](Value row, Value col, ValueRange x) {
-        x = takeLoaded(ctx, block, x, dots.size());
-        Value alive = liveByMask(ctx, block, row, col);
-        SmallVector<Value> s = scores(ctx, block, row, col, x);
-        alive = liveByScore(ctx, s, alive);
-        s.push_back(ctx.add(block.keyBase, col));
-        SmallVector<Value> state = ctx.call(ctx.monoid.getLift(), s);
-        if (alive)
-          for (auto [part, none] : llvm::zip_equal(state, identity))
-            part = ctx.select(alive, part, none);
-        return state;
-      });
-  SmallVector<Value> product =
-      ctx.reduce(lifted, identity, ctx.form.ordered,
-                 [&](ValueRange x, ValueRange y) { return ctx.combine(x, y); });
-  SmallVector<Value> both(block.state);
-  llvm::append_range(both, product);
-  SmallVector<Type> rows(identity.size(), rowTile(ctx));
-  return ctx.map(both, rows, [&](Value, Value, ValueRange x) {
-    return ctx.combine(x.take_front(identity.size()),
-                       x.drop_front(identity.size()));
-  });
-}
-
-/// The element path: every key is lifted and multiplied in, but for those that
-/// a threshold says change nothing.
-static SmallVector<Value> stepGeneral(ReductionContext &ctx, RowBlock &block,
-                                      ArrayRef<Value> dots) {
-  SmallVector<Type> types(ctx.monoid.getNumScores(), scoreTile(ctx));
-  types.push_back(
-      ctx.tileType(ctx.schedule.getRows(), keyCols(ctx), ctx.b.getI1Type()));
-  SmallVector<Value> mapped =
-      ctx.map(dots, types, [&](Value row, Value col, ValueRange x) {
-        Value alive = liveByMask(ctx, block, row, col);
-        SmallVector<Value> s = scores(ctx, block, row, col, x);
-        alive = liveByScore(ctx, s, alive);
-        s.push_back(alive ? alive
-                          : arith::ConstantIntOp::create(ctx.b, true, 1));
-        return s;
-      });
-  Value alive = mapped.pop_back_val();
-  SmallVector<Type> stateTypes;
-  for (Value part : block.state)
-    stateTypes.push_back(part.getType());
-  auto fold = tile::FoldOp::create(ctx.b, stateTypes, mapped, block.values,
-                                   alive, block.state);
-  // Of longer tiles in registers the scores were not right on a GPU
-  // (docs/performance/gpu-masks.md, "Selections").
-  constexpr int64_t mostKeys = 32;
-  if (std::optional<unsigned> state = findThreshold(ctx.monoid);
-      state && (!isGpu(ctx) || keyCols(ctx) <= mostKeys))
-    tile::setThreshold(fold, *state);
-  OpBuilder::InsertionGuard guard(ctx.b);
-  Block *body = ctx.b.createBlock(&fold.getBody());
-  body->addArgument(ctx.b.getI32Type(), ctx.loc);
-  Value col = body->addArgument(ctx.b.getI32Type(), ctx.loc);
-  SmallVector<Value> inputs;
-  auto addElements = [&](ValueRange tiles) {
-    SmallVector<Value> elements;
-    for (Value tile : tiles)
-      elements.push_back(body->addArgument(
-          cast<tile::TileType>(tile.getType()).getElementType(), ctx.loc));
-    return elements;
+      mapLift(ctx, block, dots, groups, SmallVector<bool>(groups.size(), true));
+  ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
+  SmallVector<Value> tileStats = reduceStats(ctx, stats);
+  auto scan = [&](bool reverse) {
+    return ctx.scan(
+        stats, ctx.identityStats(), reverse,
+        [&](ValueRange x, ValueRange y) { return ctx.combine(x, y); });
   };
-  inputs.append(addElements(mapped));
-  inputs.append(addElements(block.values));
-  SmallVector<Value> state = addElements(block.state);
-  inputs.push_back(ctx.add(block.keyBase, col));
-  SmallVector<Value> lifted = ctx.call(ctx.monoid.getLift(), inputs);
-  tile::YieldOp::create(ctx.b, ctx.combine(state, lifted));
-  return fold.getResults();
+  SmallVector<Value> inputs(lifted);
+  llvm::append_range(inputs, scan(/*reverse=*/false));
+  llvm::append_range(inputs, scan(/*reverse=*/true));
+  ArrayRef<Value> oldStats = ArrayRef(block.state).take_front(n);
+  llvm::append_range(inputs, oldStats);
+  Weights weights =
+      mapWeights(ctx, block, inputs, groups, [&](Value, Value, ValueRange x) {
+        ValueRange own = x.take_front(n), weight = x.slice(n, groups.size());
+        x = x.drop_front(n + groups.size());
+        ValueRange before = x.take_front(n), behind = x.slice(n, n),
+                   old = x.drop_front(2 * n);
+        Value inRest = ctx.affineFactors(own, behind).first;
+        Value ofRest = ctx.affineFactors(ctx.combine(old, before),
+                                         ctx.combine(own, behind))
+                           .second;
+        Value factor = arith::MulFOp::create(ctx.b, inRest, ofRest);
+        if (!isGpu(ctx))
+          factor = dropSmall(ctx, factor);
+        return llvm::map_to_vector(weight, [&](Value one) -> Value {
+          return arith::MulFOp::create(ctx.b, one, factor);
+        });
+      });
+
+  SmallVector<Value> rowInputs(oldStats);
+  rowInputs.append(tileStats);
+  SmallVector<Type> rowTypes;
+  for (Value stat : oldStats)
+    rowTypes.push_back(stat.getType());
+  rowTypes.push_back(rowTile(ctx));
+  SmallVector<Value> state =
+      ctx.map(rowInputs, rowTypes, [&](Value, Value, ValueRange x) {
+        ValueRange old = x.take_front(n), tile = x.drop_front(n);
+        SmallVector<Value> results = ctx.combine(old, tile);
+        results.push_back(ctx.affineFactors(old, tile).first);
+        return results;
+      });
+  SmallVector<Value> factors = {state.pop_back_val()};
+  state.append(accumulate(ctx, block, groups, weights, factors));
+  return state;
 }
 
 SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
@@ -750,12 +714,10 @@ SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
   case MonoidKind::suffix:
   case MonoidKind::prefix:
     return stepGated(ctx, block, dots);
+  case MonoidKind::affine:
+    return stepAffine(ctx, block, dots);
   case MonoidKind::general:
-    // On a CPU a test of several keys is less than their product.
-    return foldsKeys(ctx.reduction, ctx.monoid) ||
-                   (!isGpu(ctx) && findThreshold(ctx.monoid))
-               ? stepGeneral(ctx, block, dots)
-               : stepScalars(ctx, block, dots);
+    return stepGeneral(ctx, block, dots);
   }
   llvm_unreachable("unknown kind of monoid");
 }

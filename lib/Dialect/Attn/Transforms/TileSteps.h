@@ -19,6 +19,9 @@ void readForm(ReductionContext &ctx);
 void prepare(ReductionContext &ctx, RowBlock &block);
 /// The state of a block's rows after the tile.
 SmallVector<Value> stepRows(ReductionContext &ctx, RowBlock &block);
+/// The same of a general monoid, by states.
+SmallVector<Value> stepGeneral(ReductionContext &ctx, RowBlock &block,
+                               ArrayRef<Value> dots);
 /// The product of statistics.
 SmallVector<Value> combineStats(ReductionContext &ctx, ValueRange x,
                                 ValueRange y);

@@ -19,7 +19,8 @@ include "mlir/IR/EnumAttr.td"
 def Attn_MonoidKind : I32EnumAttr<"MonoidKind",
     "How alpha and beta of a scaled aggregate are given", [
   I32EnumAttrCase<"cocycle", 0>, I32EnumAttrCase<"suffix", 1>,
-  I32EnumAttrCase<"prefix", 2>, I32EnumAttrCase<"general", 3>
+  I32EnumAttrCase<"prefix", 2>, I32EnumAttrCase<"general", 3>,
+  I32EnumAttrCase<"affine", 4>
 ]> {
   let cppNamespace = "::mlir::attn";
   let genSpecializedAttr = 0;

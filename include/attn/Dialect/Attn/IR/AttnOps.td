@@ -27,10 +27,13 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     | `cocycle` | `r(c1, c) v1 + r(c2, c) v2`        | `rescale` |
     | `suffix`  | `g(c2) v1 + v2`                    | `gate`    |
     | `prefix`  | `v1 + g(c1) v2`                    | `gate`    |
+    | `affine`  | `alpha(c1, c2) v1 + beta(c1, c2) v2` | `factors` |
     | `general` | pointwise in the channel, by `combine` on whole states | |
 
     with `c = combine(c1, c2)`: `cocycle` rescales, as online softmax does;
-    `suffix` and `prefix` are gated by later and by earlier keys. `lift` gives
+    `suffix` and `prefix` are gated by later and by earlier keys; `affine` has
+    the others as its instances, and is for gated sums that are kept relative to
+    their largest weight, as those of mLSTM. `lift` gives
     the state of one key from its scores: statistics, then one weight per
     component; the component is `weight * v[j]` (`value`) or `weight` (`unit`).
     For `general` monoids `lift` also takes the key's value (one per `value`
@@ -45,6 +48,7 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     | `combine`  | `a..., b..., p...`                         | like `identity` |
     | `rescale`  | `from..., to..., p...`                     | one factor, or one for each component |
     | `gate`     | `c..., p...`                               | factor |
+    | `factors`  | `a..., b..., p...`                         | alpha, beta |
     | `lift`     | `s..., p...` (general: `s..., v..., j, p...`) | `c..., w...` |
     | `finalize` | `c..., v..., p...`                         | outputs |
 
@@ -111,7 +115,8 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
   let regions = (region
     MaxSizedRegion<1>:$identity, MaxSizedRegion<1>:$combine,
     MaxSizedRegion<1>:$rescale, MaxSizedRegion<1>:$gate,
-    MaxSizedRegion<1>:$lift, MaxSizedRegion<1>:$finalize);
+    MaxSizedRegion<1>:$factors, MaxSizedRegion<1>:$lift,
+    MaxSizedRegion<1>:$finalize);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
