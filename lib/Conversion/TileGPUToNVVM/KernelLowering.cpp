@@ -440,6 +440,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
       })
       .Case([&](FragConvertOp o) { return lowerConvert(o); })
       .Case([&](FragPadOp o) { return lowerPad(o); })
+      .Case([&](FragColsOp o) { return lowerCols(o); })
       .Case([&](VecLoadOp o) { return lowerVecLoad(o); })
       .Case([&](VecStoreOp o) {
         return seenByWarp([&] { return lowerVecStore(o); });

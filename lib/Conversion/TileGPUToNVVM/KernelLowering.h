@@ -310,6 +310,7 @@ private:
   LogicalResult lowerFill(tg::FragFillOp op);
   LogicalResult lowerConvert(tg::FragConvertOp op);
   LogicalResult lowerPad(tg::FragPadOp op);
+  LogicalResult lowerCols(tg::FragColsOp op);
   LogicalResult lowerMerge(tg::MergeStatesOp op);
   /// Merges a second state into a first one.
   LogicalResult mergeInto(tg::MergeStatesOp op,

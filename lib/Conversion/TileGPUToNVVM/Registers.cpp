@@ -45,6 +45,19 @@ LogicalResult KernelLowering::lowerPad(FragPadOp op) {
   return success();
 }
 
+LogicalResult KernelLowering::lowerCols(FragColsOp op) {
+  FragShape from(op.getValue().getType()), to(op.getResult().getType());
+  Values held = of(op.getValue()), part;
+  int64_t wide = from.colBlocks * 4, each = to.colBlocks * 4;
+  int64_t before = op.getFirst() / 8 * 4;
+  for (int64_t block = 0; block < from.blocks; ++block) {
+    auto first = held.begin() + block * wide + before;
+    part.append(first, first + each);
+  }
+  set(op.getResult(), std::move(part));
+  return success();
+}
+
 LogicalResult KernelLowering::lowerConvert(FragConvertOp op) {
   Values from = of(op.getValue());
   FragType type = op.getResult().getType();

@@ -639,7 +639,7 @@ static SmallVector<Value> stepGated(ReductionContext &ctx, RowBlock &block,
 bool mlir::attn::foldsKeys(ReductionOpInterface op, MonoidOp monoid) {
   constexpr size_t mostOperations = 48;
   return monoid.isGeneral() &&
-         (!op.getValueOperands().empty() ||
+         (!op.getValueOperands().empty() || findThreshold(monoid) ||
           size_t(llvm::range_size(monoid.getCombine().front())) >
               mostOperations);
 }
@@ -698,11 +698,7 @@ static SmallVector<Value> stepGeneral(ReductionContext &ctx, RowBlock &block,
     stateTypes.push_back(part.getType());
   auto fold = tile::FoldOp::create(ctx.b, stateTypes, mapped, block.values,
                                    alive, block.state);
-  // Of longer tiles in registers the scores were not right on a GPU
-  // (docs/performance/gpu-masks.md, "Selections").
-  constexpr int64_t mostKeys = 32;
-  if (std::optional<unsigned> state = findThreshold(ctx.monoid);
-      state && (!isGpu(ctx) || keyCols(ctx) <= mostKeys))
+  if (std::optional<unsigned> state = findThreshold(ctx.monoid))
     tile::setThreshold(fold, *state);
   OpBuilder::InsertionGuard guard(ctx.b);
   Block *body = ctx.b.createBlock(&fold.getBody());
@@ -751,9 +747,8 @@ SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
   case MonoidKind::prefix:
     return stepGated(ctx, block, dots);
   case MonoidKind::general:
-    // On a CPU a test of several keys is less than their product.
-    return foldsKeys(ctx.reduction, ctx.monoid) ||
-                   (!isGpu(ctx) && findThreshold(ctx.monoid))
+    // A test of several keys is less than their product.
+    return foldsKeys(ctx.reduction, ctx.monoid)
                ? stepGeneral(ctx, block, dots)
                : stepScalars(ctx, block, dots);
   }

@@ -19,6 +19,7 @@
 #include "WorkTiles.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -405,7 +406,9 @@ bool Specializer::analyse() {
     if (auto rows = dyn_cast<tile::RowsOp>(op)) {
       steps.push_back(rows);
       plan.lastUse = topOp(kernel, rows);
-    } else if (isa<tile::ScanOp, tile::FoldOp>(op)) {
+    } else if (auto fold = dyn_cast<tile::FoldOp>(op)) {
+      able &= tile::getThreshold(fold).has_value();
+    } else if (isa<tile::ScanOp>(op)) {
       able = false;
     } else if (auto any = dyn_cast<tile::AnyOp>(op)) {
       able &= any.getByRows();
