@@ -259,16 +259,15 @@ tile_gpu.kernel private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>
 // CHECK: arith.select
 // CHECK: %[[NEXT:.*]] = tile_gpu.reduce ins(%[[FOUND]] :
 // CHECK: arith.minsi
-// CHECK: tile_gpu.any %{{.*}} by_rows
-// CHECK: scf.condition(%{{.*}}) %[[BEST]], %[[AT]], %[[NEXT]]
-// CHECK: } do {
-// CHECK: %[[BITS:.*]] = tile_gpu.map ins(%[[S]], %{{.*}} :
+// CHECK: %[[BITS:.*]] = tile_gpu.map ins(%[[S]], %[[NEXT]] :
 // CHECK: arith.bitcast
 // CHECK: tile_gpu.reduce ins(%[[BITS]] :
 // CHECK: arith.ori
+// CHECK: %[[FOLDED:.*]]:3 = tile_gpu.map
 // CHECK: arith.maximumf
 // CHECK: arith.select
-// CHECK: scf.yield
+// CHECK: tile_gpu.any %{{.*}} by_rows
+// CHECK: scf.condition(%{{.*}}) %[[FOLDED]]#0, %[[FOLDED]]#1, %[[FOLDED]]#2
 // CHECK: tile_gpu.frag.cols %{{.*}} first 16
 // CHECK: tile_gpu.frag.cols %{{.*}} first 48
 // CHECK: tile_gpu.global.store

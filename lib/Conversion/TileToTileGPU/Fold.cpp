@@ -104,8 +104,8 @@ struct ThresholdFold {
   tile::FoldOp op;
   unsigned threshold;
   Value scores, live;
-  /// One value a row: a column, a score, whether there is a key.
-  VecType places, numbers, truths;
+  /// One value a row: a column, a score.
+  VecType places, numbers;
   /// Columns that are looked at together, those of all, and the first of them.
   int64_t width = 16, first = 0;
   Value part = {};
@@ -131,6 +131,7 @@ struct ThresholdFold {
                function_ref<Value(Value, Value)> combine);
   Value findNext(Value least, Value from);
   Value scoreAt(Value column);
+  Value anyPasses(Value least, Value from = {});
   SmallVector<Value> foldNext(ValueRange states, Value column, Value score);
   SmallVector<Value> foldPart(ArrayRef<Value> initial);
   SmallVector<Value> build(ArrayRef<Value> initial);
@@ -252,18 +253,31 @@ SmallVector<Value> ThresholdFold::foldNext(ValueRange states, Value column,
   return SmallVector<Value>(map.getResults());
 }
 
-/// Folds the keys of a part of the columns.
+/// Whether a row of this warp has a key above its threshold, from a column on
+/// where that is given.
+Value ThresholdFold::anyPasses(Value least, Value from) {
+  SmallVector<Value> inputs = {part, floorOf(least)};
+  if (from)
+    inputs.push_back(from);
+  auto some = createMap(
+      b, loc, TypeRange(like(b.getI1Type())), inputs, [&](ValueRange x) {
+        Value next = passes(b, loc, x[2], x[3]);
+        if (from) {
+          Value later = arith::CmpIOp::create(
+              b, loc, arith::CmpIPredicate::sle, x[4], x[1]);
+          next = arith::AndIOp::create(b, loc, next, later);
+        }
+        return SmallVector<Value>{next};
+      });
+  // Warps need not wait for each other.
+  return AnyOp::create(b, loc, b.getI1Type(), some.getResult(0),
+                       /*by_rows=*/true);
+}
+
+/// Folds the keys of a part of the columns. In most parts no key passes.
 SmallVector<Value> ThresholdFold::foldPart(ArrayRef<Value> initial) {
-  // Of most parts no key passes. Warps need not wait for each other.
-  Value some =
-      createMap(b, loc, TypeRange(like(b.getI1Type())),
-                {part, floorOf(initial[threshold])},
-                [&](ValueRange x) {
-                  return SmallVector<Value>{passes(b, loc, x[2], x[3])};
-                })
-          .getResult(0);
-  some = AnyOp::create(b, loc, b.getI1Type(), some, /*by_rows=*/true);
-  auto branch = scf::IfOp::create(b, loc, ValueRange(initial).getTypes(), some,
+  auto branch = scf::IfOp::create(b, loc, ValueRange(initial).getTypes(),
+                                  anyPasses(initial[threshold]),
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.elseBlock());
@@ -277,26 +291,17 @@ SmallVector<Value> ThresholdFold::foldPart(ArrayRef<Value> initial) {
   SmallVector<Value> inits(initial);
   inits.push_back(from);
   SmallVector<Type> carried(ValueRange(inits).getTypes());
+  SmallVector<Location> locations(carried.size(), loc);
   auto loop = scf::WhileOp::create(b, loc, carried, inits);
-  Block *before = b.createBlock(&loop.getBefore(), {}, carried,
-                                SmallVector<Location>(carried.size(), loc));
-  ValueRange states = before->getArguments().drop_back();
+  Block *turn = b.createBlock(&loop.getBefore(), {}, carried, locations);
+  ValueRange states = turn->getArguments().drop_back();
   Value column =
-      findNext(floorOf(states[threshold]), before->getArguments().back());
-  Value exists =
-      createMap(b, loc, TypeRange(truths), column, [&](ValueRange x) {
-        return SmallVector<Value>{less(x[2], number(width))};
-      }).getResult(0);
-  SmallVector<Value> passed(states);
-  passed.push_back(column);
-  scf::ConditionOp::create(
-      b, loc, AnyOp::create(b, loc, b.getI1Type(), exists, /*by_rows=*/true),
-      passed);
-  Block *after = b.createBlock(&loop.getAfter(), {}, carried,
-                               SmallVector<Location>(carried.size(), loc));
-  ValueRange x = after->getArguments();
-  scf::YieldOp::create(b, loc,
-                       foldNext(x.drop_back(), x.back(), scoreAt(x.back())));
+      findNext(floorOf(states[threshold]), turn->getArguments().back());
+  SmallVector<Value> next = foldNext(states, column, scoreAt(column));
+  scf::ConditionOp::create(b, loc, anyPasses(next[threshold], next.back()),
+                           next);
+  Block *again = b.createBlock(&loop.getAfter(), {}, carried, locations);
+  scf::YieldOp::create(b, loc, again->getArguments());
   b.setInsertionPointToEnd(branch.thenBlock());
   scf::YieldOp::create(b, loc, loop.getResults().drop_back());
   return SmallVector<Value>(branch.getResults());
@@ -345,8 +350,7 @@ LogicalResult ComputeLowering::lowerThresholdFold(tile::FoldOp op,
                      scores,
                      op.getLive() ? get(op.getLive()) : Value(),
                      each(b.getI32Type()),
-                     each(b.getF32Type()),
-                     each(b.getI1Type())};
+                     each(b.getF32Type())};
   for (auto [result, lowered] : llvm::zip(op.getResults(), fold.build(initial)))
     set(result, lowered);
   return success();
