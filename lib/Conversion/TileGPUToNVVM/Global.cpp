@@ -351,15 +351,15 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
   }
   // Pairs are one access where every row starts at a multiple of their size,
   // and none has its second element beyond the end alone.
-  bool canPair =
-      access.colsAreContiguous && !reduce && (isShort || memory.isF32());
-  if (access.bounds[1] &&
-      !(innerSize && *innerSize % 2 == 0 && access.divisor % 2 == 0))
-    canPair = false;
-  if (!canPair) {
+  if (!access.colsAreContiguous || reduce || !(isShort || memory.isF32())) {
     emit(false);
     return success();
   }
+  Value endsEven;
+  if (access.bounds[1] &&
+      !(innerSize && *innerSize % 2 == 0 && access.divisor % 2 == 0))
+    endsEven = e.eq(
+        e.and_(e.sub(access.bounds[1], access.origins[1]), int64_t(1)), 0);
   // Of 16-bit elements, 32 columns are one access of 16 bytes for each lane of
   // a quad: whole sectors of 32 bytes, where pairs leave halves.
   bool canQuad = isShort && shape.colKeys() % 8 == 0 &&
@@ -407,6 +407,8 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
   Value low = e.or_(access.base, access.strides[0]);
   Value aligned =
       e.eq(e.and_(low, access.elementBytes * (canQuad ? 8 : 2) - 1), 0);
+  if (endsEven)
+    aligned = e.and_(aligned, endsEven);
   Block *fast = e.newBlock(), *slow = e.newBlock(), *join = e.newBlock();
   e.branch(aligned, fast, slow);
   e.startBlock(fast);
