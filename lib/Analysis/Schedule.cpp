@@ -339,6 +339,12 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     sizes = {64, 64, 64};
   else if (problem.hasThreshold)
     sizes = {192, 64, thresholdKeys};
+  // Without values a third warpgroup has registers, and fills what two leave
+  // idle that wait for their products.
+  else if (ScheduleSizes more = {192, 64, 128};
+           problem.channels.empty() &&
+           computeBudget(problem, more, target).fits())
+    sizes = more;
   else if (hasCost(problem, target))
     sizes = chooseCheapest(problem, target);
   else
