@@ -187,7 +187,8 @@ static ScheduleSizes preferredSizes(const ScheduleProblem &problem,
 static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
                                      int64_t widest, const TargetInfo &target) {
   const int64_t minKeys = target.mmaShapes.front().k;
-  ScheduleSizes sizes = {128, 32, problem.hasThreshold ? warpThresholdKeys : 128};
+  ScheduleSizes sizes = {128, 32,
+                         problem.hasThreshold ? warpThresholdKeys : 128};
   bool many = problem.numQueries < 0 || problem.numQueries > sizes.blockQ / 2;
   if (problem.tf32) {
     auto fits = [&] { return computeBudget(problem, sizes, target).fits(); };

@@ -358,8 +358,8 @@ LogicalResult KernelLowering::lowerGlobalWrite(Operation *op, Value value,
   Value endsEven;
   if (access.bounds[1] &&
       !(innerSize && *innerSize % 2 == 0 && access.divisor % 2 == 0))
-    endsEven = e.eq(
-        e.and_(e.sub(access.bounds[1], access.origins[1]), int64_t(1)), 0);
+    endsEven =
+        e.eq(e.and_(e.sub(access.bounds[1], access.origins[1]), int64_t(1)), 0);
   // Of 16-bit elements, 32 columns are one access of 16 bytes for each lane of
   // a quad: whole sectors of 32 bytes, where pairs leave halves.
   bool canQuad = isShort && shape.colKeys() % 8 == 0 &&

@@ -153,13 +153,15 @@ void ThresholdFold::maskScores() {
 
 /// The threshold; -inf where it is no number, since every key passes that.
 Value ThresholdFold::floorOf(Value least) {
-  return createMap(b, loc, TypeRange(least.getType()), least, [&](ValueRange x) {
-           Value none = constant(-std::numeric_limits<float>::infinity());
-           Value isNumber = arith::CmpFOp::create(
-               b, loc, arith::CmpFPredicate::ORD, x[2], x[2]);
-           return SmallVector<Value>{
-               arith::SelectOp::create(b, loc, isNumber, x[2], none)};
-         })
+  return createMap(b, loc, TypeRange(least.getType()), least,
+                   [&](ValueRange x) {
+                     Value none =
+                         constant(-std::numeric_limits<float>::infinity());
+                     Value isNumber = arith::CmpFOp::create(
+                         b, loc, arith::CmpFPredicate::ORD, x[2], x[2]);
+                     return SmallVector<Value>{
+                         arith::SelectOp::create(b, loc, isNumber, x[2], none)};
+                   })
       .getResult(0);
 }
 
@@ -205,8 +207,8 @@ Value ThresholdFold::scoreAt(Value column) {
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
   auto bits = createMap(
       b, loc, TypeRange(like(i32)), {part, column}, [&](ValueRange x) {
-        Value here = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                           x[1], x[3]);
+        Value here =
+            arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[1], x[3]);
         Value word = arith::BitcastOp::create(b, loc, i32, x[2]);
         return SmallVector<Value>{
             arith::SelectOp::create(b, loc, here, word, number(0))};
@@ -214,10 +216,11 @@ Value ThresholdFold::scoreAt(Value column) {
   Value word = reduce(bits.getResult(0), places, 0, [&](Value x, Value y) {
     return Value(arith::OrIOp::create(b, loc, x, y));
   });
-  return createMap(b, loc, TypeRange(numbers), word, [&](ValueRange x) {
-           return SmallVector<Value>{
-               arith::BitcastOp::create(b, loc, f32, x[2])};
-         })
+  return createMap(b, loc, TypeRange(numbers), word,
+                   [&](ValueRange x) {
+                     return SmallVector<Value>{
+                         arith::BitcastOp::create(b, loc, f32, x[2])};
+                   })
       .getResult(0);
 }
 
@@ -235,8 +238,7 @@ SmallVector<Value> ThresholdFold::foldNext(ValueRange states, Value column,
     IRMapping mapping;
     mapping.map(body.getArgument(0), x[0]);
     mapping.map(body.getArgument(1),
-                first ? arith::AddIOp::create(b, loc, at, number(first))
-                      : at);
+                first ? arith::AddIOp::create(b, loc, at, number(first)) : at);
     mapping.map(body.getArgument(2), value);
     mapping.map(body.getArguments().drop_front(3), old);
     for (Operation &inside : body.without_terminator())
@@ -259,16 +261,16 @@ Value ThresholdFold::anyPasses(Value least, Value from) {
   SmallVector<Value> inputs = {part, floorOf(least)};
   if (from)
     inputs.push_back(from);
-  auto some = createMap(
-      b, loc, TypeRange(like(b.getI1Type())), inputs, [&](ValueRange x) {
-        Value next = passes(b, loc, x[2], x[3]);
-        if (from) {
-          Value later = arith::CmpIOp::create(
-              b, loc, arith::CmpIPredicate::sle, x[4], x[1]);
-          next = arith::AndIOp::create(b, loc, next, later);
-        }
-        return SmallVector<Value>{next};
-      });
+  auto some = createMap(b, loc, TypeRange(like(b.getI1Type())), inputs,
+                        [&](ValueRange x) {
+                          Value next = passes(b, loc, x[2], x[3]);
+                          if (from) {
+                            Value later = arith::CmpIOp::create(
+                                b, loc, arith::CmpIPredicate::sle, x[4], x[1]);
+                            next = arith::AndIOp::create(b, loc, next, later);
+                          }
+                          return SmallVector<Value>{next};
+                        });
   // Warps need not wait for each other.
   return AnyOp::create(b, loc, b.getI1Type(), some.getResult(0),
                        /*by_rows=*/true);
@@ -315,9 +317,9 @@ SmallVector<Value> ThresholdFold::build(ArrayRef<Value> initial) {
   maskScores();
   SmallVector<Value> states(initial);
   for (first = 0; first < cols; first += width) {
-    auto narrow = FragType::get(b.getContext(), type.getRows(), width,
-                                type.getElementType(), type.getLayout(),
-                                type.getScope());
+    auto narrow =
+        FragType::get(b.getContext(), type.getRows(), width,
+                      type.getElementType(), type.getLayout(), type.getScope());
     part = width == cols
                ? scores
                : FragColsOp::create(b, loc, narrow, scores, first).getResult();

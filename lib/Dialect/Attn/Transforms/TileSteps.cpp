@@ -748,9 +748,8 @@ SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
     return stepGated(ctx, block, dots);
   case MonoidKind::general:
     // A test of several keys is less than their product.
-    return foldsKeys(ctx.reduction, ctx.monoid)
-               ? stepGeneral(ctx, block, dots)
-               : stepScalars(ctx, block, dots);
+    return foldsKeys(ctx.reduction, ctx.monoid) ? stepGeneral(ctx, block, dots)
+                                                : stepScalars(ctx, block, dots);
   }
   llvm_unreachable("unknown kind of monoid");
 }
