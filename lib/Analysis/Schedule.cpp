@@ -342,7 +342,7 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     sizes = {192, 64, thresholdKeys};
   // Without values a third warpgroup has registers, and fills what two leave
   // idle that wait for their products.
-  else if (ScheduleSizes more = {192, 64, 128};
+  else if (ScheduleSizes more = {192, 64, 160};
            problem.channels.empty() &&
            computeBudget(problem, more, target).fits())
     sizes = more;

@@ -8,7 +8,7 @@
 // REQUIRES: attn-run
 //
 // GROUPS: threshold in state 0
-// GROUPS: schedule chosen: #attn.schedule<block_q = 192, rows = 64, block_k = 64
+// GROUPS: schedule chosen: #attn.schedule<block_q = 192, rows = 64, block_k = 128
 // WARPS: schedule chosen: #attn.schedule<block_q = 128, rows = {{16|32}}, block_k = 32
 // OK: check score: ok
 // OK: check where: ok

@@ -23,21 +23,21 @@ attn.monoid @argmax general stats(f32, f32) components(unit) outputs("where") {
   finalize { ^bb0(%c: f32, %k: f32, %x: f32): attn.yield %k : f32 }
 }
 // CHECK-LABEL: func.func @above
-// CHECK: schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 128
+// CHECK: schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 160
 func.func @above(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>) -> tensor<?x?x?xf32> {
   %o = attn.aggregate @count scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
       -> tensor<?x?x?xf32>
   return %o : tensor<?x?x?xf32>
 }
 // CHECK-LABEL: func.func @of_columns
-// CHECK: schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 128
+// CHECK: schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 160
 func.func @of_columns(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>) -> tensor<?x?x?xf32> {
   %o = attn.aggregate @count scores(%k, %q : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
       {side = #attn.side<queries>} -> tensor<?x?x?xf32>
   return %o : tensor<?x?x?xf32>
 }
 // CHECK-LABEL: func.func @largest
-// CHECK: schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 64
+// CHECK: schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 128
 func.func @largest(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>) -> tensor<?x?x?xf32> {
   %o = attn.aggregate @argmax scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
       -> tensor<?x?x?xf32>
