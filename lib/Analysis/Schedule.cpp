@@ -56,7 +56,7 @@ onchip::SharedDemand attn::computeDemand(const ScheduleProblem &problem,
     demand.step += blockK *
                    (channels * problem.sharers - problem.sharedChannels) *
                    valueBytes;
-  if (problem.folded)
+  if (problem.folded && !problem.hasThreshold)
     // The scores of each pair, and which of them are live.
     demand.exchange =
         sizes.blockQ * blockK * 4 * int64_t(problem.depths.size() + 1);
@@ -93,6 +93,11 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     };
     onchip::StepRegisters held;
     held.sums = registers(channels, 4) * (problem.cuts ? 2 : 1);
+    // Eight rows of a tile are spread over the threads of a warp.
+    constexpr int64_t rowsAbreast = 8;
+    if (problem.hasThreshold)
+      held.sums += problem.rowScalars * sizes.rows * MmaShape::warp().threads /
+                   (rowsAbreast * unit.threads);
     int64_t dots = problem.depths.size();
     bool inPlace = unit.asynchronous && weighsInPlace(problem);
     held.scores = registers(blockK, 4) *
@@ -182,7 +187,8 @@ static ScheduleSizes preferredSizes(const ScheduleProblem &problem,
 static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
                                      int64_t widest, const TargetInfo &target) {
   const int64_t minKeys = target.mmaShapes.front().k;
-  ScheduleSizes sizes = {128, 32, problem.hasThreshold ? thresholdKeys : 128};
+  ScheduleSizes sizes = {128, 32,
+                         problem.hasThreshold ? warpThresholdKeys : 128};
   bool many = problem.numQueries < 0 || problem.numQueries > sizes.blockQ / 2;
   if (problem.tf32) {
     auto fits = [&] { return computeBudget(problem, sizes, target).fits(); };
@@ -211,7 +217,7 @@ static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
       if (budget.fits() && onchip::sharesMemory(2, budget.shared, target))
         return sizes;
     }
-  return {128, 16, problem.hasThreshold ? thresholdKeys : 64};
+  return {128, 16, problem.hasThreshold ? warpThresholdKeys : 64};
 }
 
 int64_t attn::blocksAtOnce(int64_t rows, const TargetInfo &target) {
@@ -332,6 +338,14 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     sizes = chooseWarpSizes(problem, widest, target);
   else if (problem.sharers > 1)
     sizes = {64, 64, 64};
+  else if (problem.hasThreshold)
+    sizes = {192, 64, thresholdKeys};
+  // Without values a third warpgroup has registers, and fills what two leave
+  // idle that wait for their products.
+  else if (ScheduleSizes more = {192, 64, 160};
+           problem.channels.empty() &&
+           computeBudget(problem, more, target).fits())
+    sizes = more;
   else if (hasCost(problem, target))
     sizes = chooseCheapest(problem, target);
   else

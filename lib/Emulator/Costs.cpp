@@ -181,6 +181,7 @@ OpCost emulator::costOf(tg::FragCopyOp op, const TargetInfo &) {
 }
 OpCost emulator::costOf(tg::FragFillOp, const TargetInfo &) { return {}; }
 OpCost emulator::costOf(tg::FragPadOp, const TargetInfo &) { return {}; }
+OpCost emulator::costOf(tg::FragColsOp, const TargetInfo &) { return {}; }
 
 OpCost emulator::costOf(tg::ReduceOp op, const TargetInfo &target) {
   OpCost cost, one;

@@ -40,9 +40,9 @@ void emulator::registerModels(DialectRegistry &registry) {
            tg::SmemSliceOp, tg::SmemClearRowsOp, tg::SmemMapOp, tg::SmemTurnOp,
            tg::FragLoadOp, tg::FragStoreOp, tg::VecLoadOp, tg::VecStoreOp,
            tg::ExchangeOp, tg::FragFillOp, tg::FragCopyOp, tg::FragConvertOp,
-           tg::FragPadOp, tg::MapOp, tg::ReduceOp, tg::ScanOp, tg::AnyOp,
-           tg::VecElementsOp, tg::MergeStatesOp, tg::MmaIssueOp, tg::MmaWaitOp,
-           tg::MmaSyncOp, tg::GlobalLoadOp, tg::GlobalStoreOp,
+           tg::FragPadOp, tg::FragColsOp, tg::MapOp, tg::ReduceOp, tg::ScanOp,
+           tg::AnyOp, tg::VecElementsOp, tg::MergeStatesOp, tg::MmaIssueOp,
+           tg::MmaWaitOp, tg::MmaSyncOp, tg::GlobalLoadOp, tg::GlobalStoreOp,
            tg::GlobalReduceOp, tg::GlobalStoreBitsOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, scf::SCFDialect *) {

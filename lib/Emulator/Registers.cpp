@@ -116,6 +116,26 @@ LogicalResult emulator::emulate(tg::FragPadOp op, ProgramBuilder &b) {
   return success();
 }
 
+LogicalResult emulator::emulate(tg::FragColsOp op, ProgramBuilder &b) {
+  SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
+  Shape shape = shapeOf(op.getResult().getType());
+  auto first = int64_t(op.getFirst());
+  b.emit(op, false, [=](Agent &a) {
+    auto value = a.use(from);
+    if (a.machine.failed())
+      return Step::Stop;
+    auto result = makeRegisters(shape.rows, shape.cols);
+    for (int64_t r = 0; r < shape.rows; ++r)
+      for (int64_t c = 0; c < shape.cols; ++c)
+        result->words[size_t(r * shape.cols + c)] =
+            value->words[size_t(r * value->cols + first + c)];
+    a.inherit(*result, *value);
+    a.set(to, std::move(result));
+    return Step::Next;
+  });
+  return success();
+}
+
 //===----------------------------------------------------------------------===//
 // Map
 //===----------------------------------------------------------------------===//

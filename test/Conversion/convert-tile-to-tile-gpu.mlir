@@ -243,24 +243,33 @@ tile_gpu.kernel private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>
   tile_gpu.return
 }
 
-// Keys above a threshold, the next one of each row at a time; scores stay in registers.
+// Keys above a threshold, the next one of each row at a time, of 16 columns after the
+// others; scores stay in registers, and none is selected from among others.
 // CHECK-LABEL: kernel private @selection
 // CHECK-NOT: frag.store
+// CHECK: %[[S:.*]] = tile_gpu.frag.cols %{{.*}} first 0 : <16x64xf32, acc, warp> -> <16x16xf32, acc, warp>
 // CHECK: tile_gpu.any %{{.*}} by_rows
 // CHECK: scf.if
 // CHECK: scf.while (%[[BEST:.*]] = %{{.*}}, %[[AT:.*]] = %{{.*}}, %[[FROM:.*]] = %{{.*}})
-// CHECK: %[[FOUND:.*]] = tile_gpu.map ins(%[[S:.*]], %[[BEST]], %[[FROM]] :
+// CHECK: %[[LEAST:.*]] = tile_gpu.map ins(%[[BEST]] :
+// CHECK: arith.cmpf ord
+// CHECK: %[[FOUND:.*]] = tile_gpu.map ins(%[[S]], %[[LEAST]], %[[FROM]] :
+// CHECK: arith.cmpi sle
 // CHECK: arith.cmpf ugt
-// CHECK: arith.cmpi sge
 // CHECK: arith.select
-// CHECK: %[[NEXT:.*]]:2 = tile_gpu.reduce ins(%[[FOUND]], %[[S]] :
-// CHECK: tile_gpu.any %{{.*}} by_rows
-// CHECK: scf.condition(%{{.*}}) %[[BEST]], %[[AT]], %[[NEXT]]#0, %[[NEXT]]#1
-// CHECK: } do {
-// CHECK: tile_gpu.map
+// CHECK: %[[NEXT:.*]] = tile_gpu.reduce ins(%[[FOUND]] :
+// CHECK: arith.minsi
+// CHECK: %[[BITS:.*]] = tile_gpu.map ins(%[[S]], %[[NEXT]] :
+// CHECK: arith.bitcast
+// CHECK: tile_gpu.reduce ins(%[[BITS]] :
+// CHECK: arith.ori
+// CHECK: %[[FOLDED:.*]]:3 = tile_gpu.map
 // CHECK: arith.maximumf
 // CHECK: arith.select
-// CHECK: scf.yield
+// CHECK: tile_gpu.any %{{.*}} by_rows
+// CHECK: scf.condition(%{{.*}}) %[[FOLDED]]#0, %[[FOLDED]]#1, %[[FOLDED]]#2
+// CHECK: tile_gpu.frag.cols %{{.*}} first 16
+// CHECK: tile_gpu.frag.cols %{{.*}} first 48
 // CHECK: tile_gpu.global.store
 tile_gpu.kernel private @selection(%O: memref<?xf32>) {
   tile_gpu.role "compute" warps(1) {

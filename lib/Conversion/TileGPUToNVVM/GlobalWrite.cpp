@@ -118,7 +118,8 @@ private:
     return innerSize && *innerSize % n == 0 && access.divisor % n == 0;
   }
   bool isInOrOut(int64_t n) const { return !access.bounds[1] || hasRowsOf(n); }
-  void writeIfAligned(int64_t bytes, llvm::function_ref<void()> writeFast);
+  void writeIfAligned(int64_t bytes, llvm::function_ref<void()> writeFast,
+                      bool ifEven = false);
 
   void writeElements() { writeEach(1); }
   void writePairs() { writeEach(2); }
@@ -288,11 +289,17 @@ void FragmentWriter::writeQuads() {
   }
 }
 
-/// Takes the fast way where every row starts at a multiple of `bytes`.
+/// Takes the fast way where every row starts at a multiple of `bytes`, and with
+/// `ifEven` ends an even number of columns behind the fragment's first one.
 void FragmentWriter::writeIfAligned(int64_t bytes,
-                                    llvm::function_ref<void()> writeFast) {
+                                    llvm::function_ref<void()> writeFast,
+                                    bool ifEven) {
   Value low = e.or_(access.base, access.strides[0]);
   Value aligned = e.eq(e.and_(low, bytes - 1), 0);
+  if (ifEven) {
+    Value columns = e.sub(access.bounds[1], access.origins[1]);
+    aligned = e.and_(aligned, e.eq(e.and_(columns, int64_t(1)), 0));
+  }
   Block *fast = e.newBlock(), *slow = e.newBlock(), *join = e.newBlock();
   e.branch(aligned, fast, slow);
   e.startBlock(fast);
@@ -314,14 +321,16 @@ void FragmentWriter::write() {
       return writeSums();
     return writeIfAligned(4 * access.elementBytes, [&] { writeSums(); });
   }
-  // Pairs are one access where none has its second element beyond the end
-  // alone.
   if (reduce || !access.colsAreContiguous ||
-      !(isShort(memory) || memory.isF32()) || !isInOrOut(2))
+      !(isShort(memory) || memory.isF32()))
     return writeElements();
   if (isShort(memory) && shape.colKeys() % 8 == 0 && isInOrOut(8))
     return writeIfAligned(8 * access.elementBytes, [&] { writeQuads(); });
-  writeIfAligned(2 * access.elementBytes, [&] { writePairs(); });
+  // Pairs are one access where none has its second element beyond the end
+  // alone.
+  writeIfAligned(
+      2 * access.elementBytes, [&] { writePairs(); },
+      /*ifEven=*/!isInOrOut(2));
 }
 
 /// Stores or adds a value in registers; `OpT` says which.

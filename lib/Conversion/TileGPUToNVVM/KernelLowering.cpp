@@ -328,9 +328,9 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
             TurnPassOp, HoldOp, BulkStoreOp, BulkReduceOp, BulkWaitOp,
             SmemSliceOp, SmemClearRowsOp, SmemRampOp, SmemMapOp, SmemTurnOp,
             FragFillOp, FragLoadOp, FragStoreOp, FragConvertOp, FragPadOp,
-            VecLoadOp, VecStoreOp, ScanOp, AnyOp, VecElementsOp, MmaIssueOp,
-            MmaWaitOp, MmaSyncOp, MapOp, ReduceOp, MergeStatesOp, GlobalLoadOp,
-            GlobalStoreBitsOp, GlobalStoreOp, GlobalReduceOp>(
+            FragColsOp, VecLoadOp, VecStoreOp, ScanOp, AnyOp, VecElementsOp,
+            MmaIssueOp, MmaWaitOp, MmaSyncOp, MapOp, ReduceOp, MergeStatesOp,
+            GlobalLoadOp, GlobalStoreBitsOp, GlobalStoreOp, GlobalReduceOp>(
           [&](auto o) { return lower(*this, o); })
       .Default([&](Operation *o) {
         if (isa<memref::MemRefDialect>(o->getDialect()))

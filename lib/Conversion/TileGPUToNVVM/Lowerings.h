@@ -105,6 +105,7 @@ LogicalResult storePermuted(KernelContext &k, Operation *op, Value value,
 LogicalResult lower(KernelContext &k, tg::FragFillOp op);
 LogicalResult lower(KernelContext &k, tg::FragConvertOp op);
 LogicalResult lower(KernelContext &k, tg::FragPadOp op);
+LogicalResult lower(KernelContext &k, tg::FragColsOp op);
 LogicalResult lower(KernelContext &k, tg::ReduceOp op);
 LogicalResult lower(KernelContext &k, tg::MapOp op);
 LogicalResult lower(KernelContext &k, tg::ScanOp op);

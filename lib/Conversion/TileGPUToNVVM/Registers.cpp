@@ -47,6 +47,19 @@ LogicalResult gpu::lower(KernelContext &k, FragPadOp op) {
   return success();
 }
 
+LogicalResult gpu::lower(KernelContext &k, FragColsOp op) {
+  FragShape from(op.getValue().getType()), to(op.getResult().getType());
+  Values held = k.of(op.getValue()), part;
+  int64_t wide = from.colBlocks * 4, each = to.colBlocks * 4;
+  int64_t before = op.getFirst() / 8 * 4;
+  for (int64_t block = 0; block < from.blocks; ++block) {
+    auto first = held.begin() + block * wide + before;
+    part.append(first, first + each);
+  }
+  k.set(op.getResult(), std::move(part));
+  return success();
+}
+
 LogicalResult gpu::lower(KernelContext &k, FragConvertOp op) {
   Emitter &e = k.e;
   Values from = k.of(op.getValue());

@@ -9,9 +9,11 @@
 // keys takes a key's scores from shared memory, one for each row, and its
 // values, one for each channel; states stay in registers.
 //
-// With a threshold, scores stay in registers, too: while some row has a key
-// above its own, each row folds its next one. As many turns as the row with the
-// most such keys has are enough for all rows of a warp.
+// With a threshold, scores stay in registers, too. Columns are looked at a few
+// at a time: while some row has a key among them that is above its threshold,
+// each row folds its next one. As many turns as the row with the most such keys
+// has are enough for all rows of a warp, and a turn takes the longer the more
+// columns there are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +21,7 @@
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
+#include <limits>
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -101,76 +104,124 @@ struct ThresholdFold {
   tile::FoldOp op;
   unsigned threshold;
   Value scores, live;
-  /// One value a row: a column, a score, whether there is a key.
-  VecType places, numbers, truths;
+  /// One value a row: a column, a score.
+  VecType places, numbers;
+  /// Columns that are looked at together, those of all, and the first of them.
+  int64_t width = 16, first = 0;
+  Value part = {};
 
-  Value cols() { return number(cast<FragType>(scores.getType()).getCols()); }
   Value number(int64_t value) {
     return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
+  }
+  Value constant(float value) {
+    return arith::ConstantOp::create(b, loc, b.getF32FloatAttr(value));
   }
   Value less(Value x, Value y) {
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, x, y);
   }
+  /// A fragment of the columns that are looked at.
   FragType like(Type element) {
-    auto type = cast<FragType>(scores.getType());
+    auto type = cast<FragType>(part.getType());
     return FragType::get(b.getContext(), type.getRows(), type.getCols(),
                          element, type.getLayout(), type.getScope());
   }
-  Value pass(Value least, Type result,
-             function_ref<Value(Value, Value, ValueRange)> emit,
-             ValueRange more = {});
-  SmallVector<Value> findNext(Value least, Value from);
+  void maskScores();
+  Value floorOf(Value least);
+  Value reduce(Value frag, VecType type, int64_t identity,
+               function_ref<Value(Value, Value)> combine);
+  Value findNext(Value least, Value from);
+  Value scoreAt(Value column);
+  Value anyPasses(Value least, Value from = {});
   SmallVector<Value> foldNext(ValueRange states, Value column, Value score);
+  SmallVector<Value> foldPart(ArrayRef<Value> initial);
   SmallVector<Value> build(ArrayRef<Value> initial);
 };
 } // namespace
 
-/// A map of the scores: `emit` gets whether a key passes, its column, and what
-/// the row has in `more`.
-Value ThresholdFold::pass(Value least, Type result,
-                          function_ref<Value(Value, Value, ValueRange)> emit,
-                          ValueRange more) {
-  SmallVector<Value> inputs = {scores, least};
-  llvm::append_range(inputs, more);
-  if (live)
-    inputs.push_back(live);
-  auto map = createMap(b, loc, result, inputs, [&](ValueRange x) {
-    // A score that is no number passes.
-    Value passes =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGT, x[2], x[3]);
-    if (live)
-      passes = arith::AndIOp::create(b, loc, passes, x.back());
-    return SmallVector<Value>{emit(passes, x[1], x.slice(4, more.size()))};
-  });
-  return map.getResult(0);
+/// A dead key has the score -inf, which passes no threshold.
+void ThresholdFold::maskScores() {
+  if (!live)
+    return;
+  auto map = createMap(
+      b, loc, TypeRange(scores.getType()), {scores, live}, [&](ValueRange x) {
+        Value none = constant(-std::numeric_limits<float>::infinity());
+        return SmallVector<Value>{
+            arith::SelectOp::create(b, loc, x[3], x[2], none)};
+      });
+  scores = map.getResult(0);
 }
 
-/// Each row's next key above its threshold, from a column on: its column, which
-/// is behind the last where there is none, and its score.
-SmallVector<Value> ThresholdFold::findNext(Value least, Value from) {
-  Value columns = pass(
-      least, like(b.getI32Type()),
-      [&](Value passes, Value column, ValueRange more) -> Value {
-        Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge,
-                                            column, more.front());
-        passes = arith::AndIOp::create(b, loc, passes, later);
-        return arith::SelectOp::create(b, loc, passes, column, cols());
-      },
-      from);
-  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-  auto reduce = ReduceOp::create(b, loc, TypeRange{places, numbers},
-                                 ValueRange{columns, scores},
-                                 ValueRange{cols(), zero}, /*ordered=*/false);
+/// The threshold; -inf where it is no number, since every key passes that.
+Value ThresholdFold::floorOf(Value least) {
+  return createMap(b, loc, TypeRange(least.getType()), least,
+                   [&](ValueRange x) {
+                     Value none =
+                         constant(-std::numeric_limits<float>::infinity());
+                     Value isNumber = arith::CmpFOp::create(
+                         b, loc, arith::CmpFPredicate::ORD, x[2], x[2]);
+                     return SmallVector<Value>{
+                         arith::SelectOp::create(b, loc, isNumber, x[2], none)};
+                   })
+      .getResult(0);
+}
+
+/// Whether a score passes: also one that is no number.
+static Value passes(OpBuilder &b, Location loc, Value score, Value least) {
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UGT, score, least);
+}
+
+Value ThresholdFold::reduce(Value frag, VecType type, int64_t identity,
+                            function_ref<Value(Value, Value)> combine) {
+  auto reduce =
+      ReduceOp::create(b, loc, TypeRange(type), frag,
+                       ValueRange{number(identity)}, /*ordered=*/false);
   OpBuilder::InsertionGuard guard(b);
+  Type i32 = b.getI32Type();
+  Block *body = b.createBlock(&reduce.getBody(), {}, {i32, i32}, {loc, loc});
+  YieldOp::create(b, loc, combine(body->getArgument(0), body->getArgument(1)));
+  return reduce.getResult(0);
+}
+
+/// The column of each row's next key above its threshold, from a column on;
+/// behind the last where there is none.
+Value ThresholdFold::findNext(Value least, Value from) {
+  auto columns = createMap(
+      b, loc, TypeRange(like(b.getI32Type())), {part, least, from},
+      [&](ValueRange x) {
+        Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
+                                            x[4], x[1]);
+        Value next =
+            arith::AndIOp::create(b, loc, passes(b, loc, x[2], x[3]), later);
+        return SmallVector<Value>{
+            arith::SelectOp::create(b, loc, next, x[1], number(width))};
+      });
+  return reduce(columns.getResult(0), places, width, [&](Value x, Value y) {
+    return Value(arith::MinSIOp::create(b, loc, x, y));
+  });
+}
+
+/// Each row's score in a column. It is put together from bits: of a chain of
+/// selections among scores that a loop does not change, ptxas 12.8 to 13.0
+/// overwrites the scores (docs/performance/gpu-masks.md, "Selections").
+Value ThresholdFold::scoreAt(Value column) {
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
-  Block *body = b.createBlock(&reduce.getBody(), {}, {i32, f32, i32, f32},
-                              SmallVector<Location>(4, loc));
-  ValueRange x = body->getArguments();
-  Value first = less(x[0], x[2]);
-  Value column = arith::SelectOp::create(b, loc, first, x[0], x[2]);
-  Value score = arith::SelectOp::create(b, loc, first, x[1], x[3]);
-  YieldOp::create(b, loc, ValueRange{column, score});
-  return SmallVector<Value>(reduce.getResults());
+  auto bits = createMap(
+      b, loc, TypeRange(like(i32)), {part, column}, [&](ValueRange x) {
+        Value here =
+            arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[1], x[3]);
+        Value word = arith::BitcastOp::create(b, loc, i32, x[2]);
+        return SmallVector<Value>{
+            arith::SelectOp::create(b, loc, here, word, number(0))};
+      });
+  Value word = reduce(bits.getResult(0), places, 0, [&](Value x, Value y) {
+    return Value(arith::OrIOp::create(b, loc, x, y));
+  });
+  return createMap(b, loc, TypeRange(numbers), word,
+                   [&](ValueRange x) {
+                     return SmallVector<Value>{
+                         arith::BitcastOp::create(b, loc, f32, x[2])};
+                   })
+      .getResult(0);
 }
 
 /// The states of each row after its next key, and the column behind that.
@@ -186,12 +237,13 @@ SmallVector<Value> ThresholdFold::foldNext(ValueRange states, Value column,
     Value at = x[2 + states.size()], value = x.back();
     IRMapping mapping;
     mapping.map(body.getArgument(0), x[0]);
-    mapping.map(body.getArgument(1), at);
+    mapping.map(body.getArgument(1),
+                first ? arith::AddIOp::create(b, loc, at, number(first)) : at);
     mapping.map(body.getArgument(2), value);
     mapping.map(body.getArguments().drop_front(3), old);
     for (Operation &inside : body.without_terminator())
       b.clone(inside, mapping);
-    Value exists = less(at, cols());
+    Value exists = less(at, number(width));
     SmallVector<Value> next;
     for (auto [yielded, before] :
          llvm::zip(body.getTerminator()->getOperands(), old))
@@ -203,49 +255,77 @@ SmallVector<Value> ThresholdFold::foldNext(ValueRange states, Value column,
   return SmallVector<Value>(map.getResults());
 }
 
-SmallVector<Value> ThresholdFold::build(ArrayRef<Value> initial) {
-  // Of most tiles no key passes. Warps need not wait for each other.
-  Value some = pass(initial[threshold], like(b.getI1Type()),
-                    [](Value passes, Value, ValueRange) { return passes; });
-  some = AnyOp::create(b, loc, b.getI1Type(), some, /*by_rows=*/true);
-  auto branch = scf::IfOp::create(b, loc, ValueRange(initial).getTypes(), some,
+/// Whether a row of this warp has a key above its threshold, from a column on
+/// where that is given.
+Value ThresholdFold::anyPasses(Value least, Value from) {
+  SmallVector<Value> inputs = {part, floorOf(least)};
+  if (from)
+    inputs.push_back(from);
+  auto some = createMap(b, loc, TypeRange(like(b.getI1Type())), inputs,
+                        [&](ValueRange x) {
+                          Value next = passes(b, loc, x[2], x[3]);
+                          if (from) {
+                            Value later = arith::CmpIOp::create(
+                                b, loc, arith::CmpIPredicate::sle, x[4], x[1]);
+                            next = arith::AndIOp::create(b, loc, next, later);
+                          }
+                          return SmallVector<Value>{next};
+                        });
+  // Warps need not wait for each other.
+  return AnyOp::create(b, loc, b.getI1Type(), some.getResult(0),
+                       /*by_rows=*/true);
+}
+
+/// Folds the keys of a part of the columns. In most parts no key passes.
+SmallVector<Value> ThresholdFold::foldPart(ArrayRef<Value> initial) {
+  auto branch = scf::IfOp::create(b, loc, ValueRange(initial).getTypes(),
+                                  anyPasses(initial[threshold]),
                                   /*withElseRegion=*/true);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(branch.elseBlock());
   scf::YieldOp::create(b, loc, initial);
   b.setInsertionPointToStart(branch.thenBlock());
 
-  Value first =
+  Value from =
       createMap(b, loc, TypeRange(places), initial[threshold], [&](ValueRange) {
         return SmallVector<Value>{number(0)};
       }).getResult(0);
   SmallVector<Value> inits(initial);
-  inits.push_back(first);
-  SmallVector<Type> carried(ValueRange(inits).getTypes()), found(carried);
-  found.push_back(numbers);
-  auto loop = scf::WhileOp::create(b, loc, found, inits);
-  Block *before = b.createBlock(&loop.getBefore(), {}, carried,
-                                SmallVector<Location>(carried.size(), loc));
-  ValueRange states = before->getArguments().drop_back();
-  SmallVector<Value> next =
-      findNext(states[threshold], before->getArguments().back());
-  Value exists =
-      createMap(b, loc, TypeRange(truths), next[0], [&](ValueRange x) {
-        return SmallVector<Value>{less(x[2], cols())};
-      }).getResult(0);
-  SmallVector<Value> passed(states);
-  llvm::append_range(passed, next);
-  scf::ConditionOp::create(
-      b, loc, AnyOp::create(b, loc, b.getI1Type(), exists, /*by_rows=*/true),
-      passed);
-  Block *after = b.createBlock(&loop.getAfter(), {}, found,
-                               SmallVector<Location>(found.size(), loc));
-  ValueRange x = after->getArguments();
-  scf::YieldOp::create(b, loc,
-                       foldNext(x.drop_back(2), x[x.size() - 2], x.back()));
+  inits.push_back(from);
+  SmallVector<Type> carried(ValueRange(inits).getTypes());
+  SmallVector<Location> locations(carried.size(), loc);
+  auto loop = scf::WhileOp::create(b, loc, carried, inits);
+  Block *turn = b.createBlock(&loop.getBefore(), {}, carried, locations);
+  ValueRange states = turn->getArguments().drop_back();
+  Value column =
+      findNext(floorOf(states[threshold]), turn->getArguments().back());
+  SmallVector<Value> next = foldNext(states, column, scoreAt(column));
+  scf::ConditionOp::create(b, loc, anyPasses(next[threshold], next.back()),
+                           next);
+  Block *again = b.createBlock(&loop.getAfter(), {}, carried, locations);
+  scf::YieldOp::create(b, loc, again->getArguments());
   b.setInsertionPointToEnd(branch.thenBlock());
-  scf::YieldOp::create(b, loc, loop.getResults().drop_back(2));
+  scf::YieldOp::create(b, loc, loop.getResults().drop_back());
   return SmallVector<Value>(branch.getResults());
+}
+
+SmallVector<Value> ThresholdFold::build(ArrayRef<Value> initial) {
+  auto type = cast<FragType>(scores.getType());
+  int64_t cols = type.getCols();
+  if (cols % width)
+    width = cols;
+  maskScores();
+  SmallVector<Value> states(initial);
+  for (first = 0; first < cols; first += width) {
+    auto narrow =
+        FragType::get(b.getContext(), type.getRows(), width,
+                      type.getElementType(), type.getLayout(), type.getScope());
+    part = width == cols
+               ? scores
+               : FragColsOp::create(b, loc, narrow, scores, first).getResult();
+    states = foldPart(states);
+  }
+  return states;
 }
 
 LogicalResult ComputeLowering::lowerThresholdFold(tile::FoldOp op,
@@ -272,8 +352,7 @@ LogicalResult ComputeLowering::lowerThresholdFold(tile::FoldOp op,
                      scores,
                      op.getLive() ? get(op.getLive()) : Value(),
                      each(b.getI32Type()),
-                     each(b.getF32Type()),
-                     each(b.getI1Type())};
+                     each(b.getF32Type())};
   for (auto [result, lowered] : llvm::zip(op.getResults(), fold.build(initial)))
     set(result, lowered);
   return success();

@@ -307,3 +307,29 @@ tile_gpu.kernel private @pad(%in: memref<16x16xf32>, %out: memref<16x32xf32>) {
   tile_gpu.return
 }
 }
+
+// -----
+
+// The second 16 columns of 32, which zeros in front made: their first 8 are those
+// that were the last before, and the others are zeros.
+!f = !tile_gpu.frag<16x8xf32, acc, warp>
+!w = !tile_gpu.frag<16x32xf32, acc, warp>
+!p = !tile_gpu.frag<16x16xf32, acc, warp>
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @cols
+// CHECK: %[[NONE:.*]] = llvm.mlir.constant(0.000000e+00 : f32)
+// CHECK: st.global.v2.b32 [$0+0], {$1, $2};", "l,f,f" %{{.*}}, %[[X:[^N].*]], %[[Y:.*]] :
+// CHECK: st.global.v2.b32 [$0+32], {$1, $2};", "l,f,f" %{{.*}}, %[[NONE]], %[[NONE]] :
+tile_gpu.kernel private @cols(%in: memref<16x8xf32>, %out: memref<16x16xf32>) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %f = tile_gpu.global.load %in[%c0, %c0] : memref<16x8xf32> -> !f
+    %w = tile_gpu.frag.pad %f first 16 : !f -> !w
+    %p = tile_gpu.frag.cols %w first 16 : !w -> !p
+    tile_gpu.global.store %p, %out[%c0, %c0] : !p, memref<16x16xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}

@@ -2,6 +2,8 @@
 
 // States of a few numbers, without a value: all keys of a tile are lifted, and reduced
 // as statistics are. The position is that of the key, and a dead key is the identity.
+// (Where a threshold says which keys change nothing, keys are folded: here each key
+// counts.)
 
 // CHECK-LABEL: kernel private @largest_kernel0
 // CHECK-NOT: tile.fold
@@ -26,9 +28,10 @@ attn.monoid @argmax general stats(f32, f32) components(unit) outputs("where") {
     %wins = arith.cmpf ogt, %b, %a : f32
     %c = arith.select %wins, %b, %a : f32
     %k = arith.select %wins, %j, %i : f32
-    attn.yield %c, %k, %x : f32, f32, f32 }
-  lift { ^bb0(%s: f32, %j: i32): %z = arith.constant 0.0 : f32
-         %at = arith.sitofp %j : i32 to f32 attn.yield %s, %at, %z : f32, f32, f32 }
+    %n = arith.addf %x, %y : f32
+    attn.yield %c, %k, %n : f32, f32, f32 }
+  lift { ^bb0(%s: f32, %j: i32): %one = arith.constant 1.0 : f32
+         %at = arith.sitofp %j : i32 to f32 attn.yield %s, %at, %one : f32, f32, f32 }
   finalize { ^bb0(%c: f32, %k: f32, %x: f32): attn.yield %k : f32 }
 }
 func.func @largest(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>) -> tensor<?x?x?xf32> {

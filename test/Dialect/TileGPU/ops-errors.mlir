@@ -647,6 +647,22 @@ func.func @pad_first(%f: !tile_gpu.frag<64x64xf32, acc>) {
 
 // -----
 
+func.func @cols_first(%f: !tile_gpu.frag<64x64xf32, acc>) {
+  // expected-error @below {{expected 16 columns at a multiple of 8 within 64, but they start at 56}}
+  %g = tile_gpu.frag.cols %f first 56 : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x16xf32, acc>
+  return
+}
+
+// -----
+
+func.func @cols_elements(%f: !tile_gpu.frag<64x64xi1, acc>) {
+  // expected-error @below {{expected an f32 acc fragment, but got '!tile_gpu.frag<64x64xi1, acc>'}}
+  %g = tile_gpu.frag.cols %f first 0 : !tile_gpu.frag<64x64xi1, acc> -> !tile_gpu.frag<64x16xi1, acc>
+  return
+}
+
+// -----
+
 func.func @bits_of_group(%f: !tile_gpu.frag<64x64xi1, acc>, %m: memref<64x2xi32>, %c: i32) {
   // expected-error @below {{expected a warp's fragment of i1 in the layout acc, but got '!tile_gpu.frag<64x64xi1, acc>'}}
   tile_gpu.global.store_bits %f, %m[] row(%c) column(%c) : !tile_gpu.frag<64x64xi1, acc>, memref<64x2xi32>

@@ -306,6 +306,13 @@ func.func @rounded(%m: memref<?x?xf32>, %p: !tile_gpu.frag<16x64xf32, acc, warp>
   return
 }
 
+// CHECK-LABEL: func.func @cols
+func.func @cols(%f: !tile_gpu.frag<64x64xf32, acc>) {
+  // CHECK: tile_gpu.frag.cols %{{.*}} first 40 : <64x64xf32, acc> -> <64x16xf32, acc>
+  %g = tile_gpu.frag.cols %f first 40 : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x16xf32, acc>
+  return
+}
+
 // CHECK-LABEL: func.func @pad
 func.func @pad(%f: !tile_gpu.frag<64x64xf32, acc>) {
   // CHECK: tile_gpu.frag.pad %{{.*}} first 64 : <64x64xf32, acc> -> <64x128xf32, acc>

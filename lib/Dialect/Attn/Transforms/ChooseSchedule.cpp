@@ -218,11 +218,13 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   collect(op.getValueOperands(), problem.channels, problem.narrowValues);
   problem.narrowDots &= narrowKeys;
   problem.heldQueries = hasRuntimeScale(op.getScoreBody());
-  problem.wholeTiles = monoid.getKind() == MonoidKind::cocycle;
   problem.folded = foldsKeys(op, monoid);
   if (problem.folded && op.getValueOperands().empty())
     if (auto laws = ::attn::checkLaws(monoid))
       problem.hasThreshold = laws->threshold >= 0;
+  // Keys that no threshold lets in are no matter where they are not live.
+  problem.wholeTiles =
+      monoid.getKind() == MonoidKind::cocycle || problem.hasThreshold;
   problem.listed = whyNotListed(op, monoid, target).empty();
   problem.listedBits = problem.listed && paysBits(op);
   bool hasMask = !op.getMaskBody().empty();
@@ -256,8 +258,10 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
           {lift->getOperand(monoid.getNumStats() + i),
            monoid.hasFactors() ? getYielded(monoid.getRescale())[i] : Value()});
     }
-  problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
-                        std::max<int64_t>(monoid.getNumStats(), 1) - 1;
+  // A threshold lets keys into the states of rows from their scores alone.
+  if (!problem.hasThreshold)
+    problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
+                          std::max<int64_t>(monoid.getNumStats(), 1) - 1;
   problem.invariant = op.isBatchInvariant();
   problem.packed = !op.getQuerySource().hasBatch();
   problem.gathered = !target.isCpu() && gathersRows(op);

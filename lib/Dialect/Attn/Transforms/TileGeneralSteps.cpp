@@ -26,7 +26,7 @@ static std::optional<unsigned> findThreshold(MonoidOp monoid) {
 bool mlir::attn::foldsKeys(ReductionOpInterface op, MonoidOp monoid) {
   constexpr size_t mostOperations = 48;
   return monoid.isGeneral() &&
-         (!op.getValueOperands().empty() ||
+         (!op.getValueOperands().empty() || findThreshold(monoid) ||
           size_t(llvm::range_size(monoid.getCombine().front())) >
               mostOperations);
 }
@@ -85,11 +85,7 @@ static SmallVector<Value> stepElements(ReductionContext &ctx, RowBlock &block,
     stateTypes.push_back(part.getType());
   auto fold = tile::FoldOp::create(ctx.b, stateTypes, mapped, block.values,
                                    alive, block.state);
-  // Of longer tiles in registers the scores were not right on a GPU
-  // (docs/performance/gpu-masks.md, "Selections").
-  constexpr int64_t mostKeys = 32;
-  if (std::optional<unsigned> state = findThreshold(ctx.monoid);
-      state && (!isGpu(ctx) || keyCols(ctx) <= mostKeys))
+  if (std::optional<unsigned> state = findThreshold(ctx.monoid))
     tile::setThreshold(fold, *state);
   OpBuilder::InsertionGuard guard(ctx.b);
   Block *body = ctx.b.createBlock(&fold.getBody());
@@ -115,9 +111,7 @@ static SmallVector<Value> stepElements(ReductionContext &ctx, RowBlock &block,
 SmallVector<Value> mlir::attn::stepGeneral(ReductionContext &ctx,
                                            RowBlock &block,
                                            ArrayRef<Value> dots) {
-  // On a CPU a test of several keys is less than their product.
-  return foldsKeys(ctx.reduction, ctx.monoid) ||
-                 (!isGpu(ctx) && findThreshold(ctx.monoid))
-             ? stepElements(ctx, block, dots)
-             : stepScalars(ctx, block, dots);
+  // A test of several keys is less than their product.
+  return foldsKeys(ctx.reduction, ctx.monoid) ? stepElements(ctx, block, dots)
+                                              : stepScalars(ctx, block, dots);
 }

@@ -218,21 +218,33 @@ LogicalResult FragConvertOp::verify() {
   return success();
 }
 
-LogicalResult FragPadOp::verify() {
-  FragType from = getValue().getType(), to = getResult().getType();
+/// `whole` has the columns of `part`, of an f32 acc fragment, from `first` on.
+static LogicalResult verifyColumns(Operation *op, FragType from, FragType to,
+                                   FragType part, FragType whole,
+                                   int64_t first) {
   if (from.getLayout() != Layout::Acc || !from.getElementType().isF32())
-    return emitOpError("expected an f32 acc fragment, but got ") << from;
-  if (to != FragType::get(getContext(), from.getRows(), to.getCols(),
+    return op->emitOpError("expected an f32 acc fragment, but got ") << from;
+  if (to != FragType::get(op->getContext(), from.getRows(), to.getCols(),
                           from.getElementType(), from.getLayout(),
                           from.getScope()))
-    return emitOpError("expected rows, elements and layout of ")
+    return op->emitOpError("expected rows, elements and layout of ")
            << from << ", but got " << to;
-  int64_t most = to.getCols() - from.getCols(), first = getFirst();
+  int64_t most = whole.getCols() - part.getCols();
   if (first < 0 || first > most || first % 8)
-    return emitOpError("expected ")
-           << from.getCols() << " columns at a multiple of 8 within "
-           << to.getCols() << ", but they start at " << first;
+    return op->emitOpError("expected ")
+           << part.getCols() << " columns at a multiple of 8 within "
+           << whole.getCols() << ", but they start at " << first;
   return success();
+}
+
+LogicalResult FragPadOp::verify() {
+  FragType from = getValue().getType(), to = getResult().getType();
+  return verifyColumns(*this, from, to, from, to, getFirst());
+}
+
+LogicalResult FragColsOp::verify() {
+  FragType from = getValue().getType(), to = getResult().getType();
+  return verifyColumns(*this, from, to, to, from, getFirst());
 }
 
 /// A row or column of a tile as a vector: (C1) sizes, (C2) elements.

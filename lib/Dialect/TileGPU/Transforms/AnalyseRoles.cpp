@@ -7,6 +7,7 @@
 
 #include "AnalyseRoles.h"
 #include "InPlace.h"
+#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -358,7 +359,9 @@ bool RolesAnalysis::analyseSteps(SmallVectorImpl<tile::RowsOp> &steps) {
     if (auto rows = dyn_cast<tile::RowsOp>(op)) {
       steps.push_back(rows);
       plan.lastUse = topOp(kernel, rows);
-    } else if (isa<tile::ScanOp, tile::FoldOp>(op)) {
+    } else if (auto fold = dyn_cast<tile::FoldOp>(op)) {
+      able &= tile::getThreshold(fold).has_value();
+    } else if (isa<tile::ScanOp>(op)) {
       able = false;
     } else if (auto any = dyn_cast<tile::AnyOp>(op)) {
       able &= any.getByRows();

@@ -419,6 +419,34 @@ def TileGPU_FragPadOp : TileGPU_Op<"frag.pad", [Pure]> {
   let hasVerifier = 1;
 }
 
+def TileGPU_FragColsOp : TileGPU_Op<"frag.cols", [Pure]> {
+  let summary = "Some columns of a fragment";
+  let description = [{
+    As many columns of an f32 `acc` fragment as the result has, from column
+    `first` on, a multiple of 8. Threads hold what they held.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%s: !tile_gpu.frag<64x128xf32, acc>) {
+    %part = tile_gpu.frag.cols %s first 16 : !tile_gpu.frag<64x128xf32, acc>
+       -> !tile_gpu.frag<64x16xf32, acc>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<TileGPU_FragType, "The `acc` fragment of f32.">:$value,
+    Arg<I64Attr, "The first column, a multiple of 8.">:$first);
+  let results = (outs
+    Res<TileGPU_FragType, "A fragment of as many rows and of fewer "
+        "columns.">:$result);
+  let assemblyFormat = [{
+    $value `first` $first attr-dict `:` type($value) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
 def TileGPU_VecLoadOp : TileGPU_Op<"vec.load"> {
   let summary = "Reads a row or column vector from a tile";
   let description = [{
