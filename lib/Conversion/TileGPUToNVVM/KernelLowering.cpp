@@ -235,7 +235,10 @@ LogicalResult KernelLowering::run() {
     if (!isa<RoleOp>(op) && failed(lowerOp(&op)))
       return failure();
   initializeBarriers();
-  return dispatchRoles();
+  if (failed(dispatchRoles()))
+    return failure();
+  waitBehindAddresses();
+  return success();
 }
 
 void KernelLowering::initializeBarriers() {
@@ -417,7 +420,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
         return success();
       })
       .Case([&](WaitDependenciesOp) {
-        e.assembly("griddepcontrol.wait;", "~{memory}", {});
+        e.assembly(waitText, "~{memory}", {});
         return success();
       })
       .Case([&](SmemTransposeOp o) {

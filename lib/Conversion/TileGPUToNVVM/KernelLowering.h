@@ -60,6 +60,9 @@ struct RoleContext {
   Value elected;
 };
 
+/// Waits for the launches before.
+inline constexpr llvm::StringLiteral waitText = "griddepcontrol.wait;";
+
 /// The bit pattern that asks the L2 cache to drop lines first.
 inline constexpr int64_t evictFirstPolicy = 0x12F0000000000000;
 
@@ -139,6 +142,9 @@ private:
   mlir::LLVM::LLVMFuncOp createFunction();
   void initializeBarriers();
   LogicalResult dispatchRoles();
+  /// Lets a block of one role wait for the launch before only where it knows
+  /// what it reads.
+  void waitBehindAddresses();
   LogicalResult lowerRole(tg::RoleOp role);
   LogicalResult lowerBlock(mlir::Block &block);
   LogicalResult lowerOp(Operation *op);
