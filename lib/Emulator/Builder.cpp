@@ -250,7 +250,7 @@ LogicalResult ProgramBuilder::collectSchedule(SchedulerOp op) {
                                "directly in a role");
     info.readers += owner.getWarps();
     leads += loop.getLead();
-    if (loop.getLead() && loop.getBody().front().without_terminator().empty())
+    if (loop.getLead() && ::attn::gpu::onlyDraws(loop))
       info.slots = 1;
   }
   if (leads != 1)

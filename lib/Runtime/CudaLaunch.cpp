@@ -165,9 +165,10 @@ static int32_t launch(const AttnRuntime *runtime, const char *name,
   config.hStream = run.stream;
   config.attrs = &programmatic;
   // It waits for the launch before it alone: one of this run, for a launch of
-  // no blocks is none, or whatever the stream ran before, where that is asked
-  // for.
-  static const bool overlapsRuns = std::getenv("ATTN_OVERLAP_RUNS");
+  // no blocks is none, or whatever the stream ran before, unless that is asked
+  // not to be.
+  static const char *asked = std::getenv("ATTN_OVERLAP_RUNS");
+  static const bool overlapsRuns = !asked || std::string(asked) != "0";
   bool mayOverlap = run.hasLaunched || overlapsRuns;
   config.numAttrs = flags & ATTN_LAUNCH_PROGRAMMATIC && mayOverlap ? 1 : 0;
   CUresult result = run.driver->cuLaunchKernelEx(&config, kernel->function,

@@ -149,7 +149,10 @@ LogicalResult KernelLowering::run() {
     if (!isa<RoleOp>(op) && failed(lowerOp(&op)))
       return failure();
   initializeBarriers();
-  return dispatchRoles();
+  if (failed(dispatchRoles()))
+    return failure();
+  waitBehindAddresses();
+  return success();
 }
 
 void KernelLowering::initializeBarriers() {
@@ -311,7 +314,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
         return success();
       })
       .Case([&](WaitDependenciesOp) {
-        e.assembly("griddepcontrol.wait;", "~{memory}", {});
+        e.assembly(waitText, "~{memory}", {});
         return success();
       })
       // Other names of what there is.

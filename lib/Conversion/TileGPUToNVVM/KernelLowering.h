@@ -20,6 +20,9 @@
 
 namespace attn::gpu {
 
+/// Waits for the launches before.
+inline constexpr llvm::StringLiteral waitText = "griddepcontrol.wait;";
+
 class KernelLowering : private KernelContext {
 public:
   KernelLowering(tg::KernelOp kernel, const TargetInfo &target,
@@ -35,6 +38,9 @@ private:
   mlir::LLVM::LLVMFuncOp createFunction();
   void initializeBarriers();
   LogicalResult dispatchRoles();
+  /// Lets a block of one role wait for the launch before only where it knows
+  /// what it reads (Dependencies.cpp).
+  void waitBehindAddresses();
   LogicalResult lowerRole(tg::RoleOp role);
   LogicalResult lowerOp(Operation *op) override;
   LogicalResult checkPlace(Operation *op);

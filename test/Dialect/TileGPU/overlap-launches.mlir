@@ -159,3 +159,147 @@ func.func @plan(%n: index, %heads: i32) attributes {tile.plan} {
   return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+// What finds a block's item comes ahead of the wait, as it reads no memory.
+// CHECK-LABEL: kernel private @late
+// CHECK: tile_gpu.dependents.launch
+// CHECK-NEXT: tile_gpu.foreach
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.index_cast
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK-NEXT: memref.store
+// CHECK-NOT: tile_gpu.dependencies.wait
+tile_gpu.kernel private @late(%m: memref<?xi32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      %i = arith.index_cast %tile : i32 to index
+      memref.store %tile, %m[%i] : memref<?xi32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+// A schedule that reads memory waits ahead of that.
+// CHECK-LABEL: kernel private @reads
+// CHECK: tile_gpu.scheduler
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.index_cast
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK-NEXT: memref.load
+// CHECK: tile_gpu.dependents.launch
+// CHECK-NEXT: tile_gpu.foreach
+// CHECK-NOT: tile_gpu.dependencies.wait
+tile_gpu.kernel private @reads(%m: memref<?xi32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    %i = arith.index_cast %tile : i32 to index
+    %x = memref.load %m[%i] : memref<?xi32>
+    tile_gpu.yield %x : i32
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %x: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+func.func @plan(%n: index, %k: i32) attributes {tile.plan} {
+  %m = tile.workspace(%n) : memref<?xi32>
+  tile_gpu.launch @late grid(%n) args(%m, %k : memref<?xi32>, i32)
+  tile_gpu.launch @reads grid(%n) args(%m, %k : memref<?xi32>, i32)
+  return
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+// Warps that draw and copy wait within their loops, warps that multiply ahead
+// of theirs. A warp that does nothing else still only draws: one slot.
+// CHECK-LABEL: kernel private @parts
+// CHECK: tile_gpu.role "draw"
+// CHECK: tile_gpu.foreach
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK-NEXT: tile_gpu.yield
+// CHECK: tile_gpu.role "load"
+// CHECK: tile_gpu.foreach
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK-NEXT: tile_gpu.ring.acquire
+// CHECK: tile_gpu.role "compute"
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: tile_gpu.dependents.launch
+// CHECK-NEXT: tile_gpu.dependencies.wait
+tile_gpu.kernel private @parts(
+    %map: !tile_gpu.tensor_map<64x128xbf16 swizzle 128>,
+    %tickets: memref<1xi32>, %table: memref<?x?xi32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %r = tile_gpu.ring.create tma consumers(4) : <4, 64x128xbf16 swizzle 128>
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>) tiles(%n) heads(%n) batch(%n) splits(%n) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "draw" warps(1) registers(56) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "load" warps(1) registers(56) {
+  ^bb0(%warp: i32):
+    %end = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %step: i32):
+      %first = tile_gpu.ring.acquire %r[%step] : <4, 64x128xbf16 swizzle 128>
+      tile_gpu.ring.load %map[%batch, %head, %split, %c0], %first : !tile_gpu.tensor_map<64x128xbf16 swizzle 128>, <64x128xbf16 swizzle 128>
+      %second = arith.addi %step, %c1 : i32
+      %last = scf.for %i = %split to %n step %c1 iter_args(%use = %second) -> (i32) : i32 {
+        %t = tile_gpu.ring.acquire %r[%use] : <4, 64x128xbf16 swizzle 128>
+        tile_gpu.ring.load %map[%batch, %head, %i, %c0], %t : !tile_gpu.tensor_map<64x128xbf16 swizzle 128>, <64x128xbf16 swizzle 128>
+        %next = arith.addi %use, %c1 : i32
+        scf.yield %next : i32
+      }
+      tile_gpu.draw_next
+      %page = tile_gpu.ring.acquire %r[%last] : <4, 64x128xbf16 swizzle 128>
+      tile_gpu.ring.load %map[%batch, %head, %split, %c0], %page table(%table : memref<?x?xi32>) page(64) : !tile_gpu.tensor_map<64x128xbf16 swizzle 128>, <64x128xbf16 swizzle 128>
+      %done = arith.addi %last, %c1 : i32
+      tile_gpu.yield %done : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) registers(240) {
+  ^bb0(%wg: i32):
+    %end = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %step: i32):
+      %t = tile_gpu.ring.wait %r[%step] : <4, 64x128xbf16 swizzle 128>
+      tile_gpu.yield %step : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+func.func @plan(%n: index, %k: i32, %m: memref<?x?x?x128xbf16>, %table: memref<?x?xi32>) attributes {tile.plan} {
+  %map = tile_gpu.tensor_map %m : memref<?x?x?x128xbf16> -> <64x128xbf16 swizzle 128>
+  %t = tile_gpu.tickets : memref<1xi32>
+  tile_gpu.launch @parts grid(%n) args(%map, %t, %table, %k : !tile_gpu.tensor_map<64x128xbf16 swizzle 128>, memref<1xi32>, memref<?x?xi32>, i32)
+  return
+}
+}

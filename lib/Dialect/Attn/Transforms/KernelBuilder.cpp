@@ -719,3 +719,80 @@ SmallVector<Value> KernelBuilder::multiply(ValueRange left, ValueRange right,
   }
   return product;
 }
+
+SmallVector<Value>
+KernelBuilder::multiplyAll(ArrayRef<SmallVector<Value>> states,
+                           ArrayRef<Value> exist, bool computed, bool isShort) {
+  unsigned n = numStats(), size = states.front().size(), count = states.size();
+  SmallVector<unsigned> scalars, vectors;
+  for (unsigned i = 0; i < size; ++i)
+    (isPerChannel(monoid, i) ? vectors : scalars).push_back(i);
+  unsigned each = scalars.size(), numEach = numFactors();
+  auto addScaled = [&](Value sum, Value factor, Value x) -> Value {
+    Value scaled = arith::MulFOp::create(b, loc, factor, x);
+    if (!computed) {
+      Value isDropped = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                              factor, f32(0.0f));
+      scaled = select(isDropped, f32(0.0f), scaled);
+    }
+    return sum ? arith::AddFOp::create(b, loc, sum, scaled) : scaled;
+  };
+  SmallVector<Value> tiles;
+  for (const SmallVector<Value> &state : states)
+    tiles.append(pick(state, scalars));
+  SmallVector<Type> types;
+  for (unsigned i : scalars)
+    types.push_back(states.front()[i].getType());
+  int64_t rows =
+      cast<tile::TileType>(states.front().front().getType()).getRows();
+  types.append(count * numEach, tileType(rows, 1));
+  SmallVector<Value> ofRows =
+      map(tiles, types, [&](Value, Value, ValueRange x) {
+        SmallVector<SmallVector<Value>> stats, factors;
+        SmallVector<Value> all;
+        for (unsigned k = 0; k < count; ++k) {
+          SmallVector<Value> own(x.slice(k * each, n));
+          if (exist[k])
+            for (auto [stat, none] : llvm::zip_equal(own, identityStats()))
+              stat = select(exist[k], stat, none);
+          all = k ? combine(all, own) : own;
+          stats.push_back(own);
+        }
+        for (ValueRange own : stats)
+          factors.push_back(rescale(own, all));
+        SmallVector<Value> results = all;
+        for (unsigned i = n; i < each; ++i) {
+          Value sum;
+          for (unsigned k = 0; k < count; ++k)
+            sum = addScaled(sum, factors[k][factorOf(scalars[i] - n)],
+                            x[k * each + i]);
+          results.push_back(sum);
+        }
+        for (ValueRange own : factors)
+          results.append(own.begin(), own.end());
+        return results;
+      });
+  if (isShort)
+    ofRows.front().getDefiningOp()->walk([&](math::ExpOp factor) {
+      factor.setFastmath(arith::FastMathFlags::afn);
+    });
+  SmallVector<Value> product(size);
+  for (auto [k, i] : llvm::enumerate(scalars))
+    product[i] = ofRows[k];
+  for (unsigned i : vectors) {
+    SmallVector<Value> inputs;
+    for (unsigned k = 0; k < count; ++k) {
+      inputs.push_back(states[k][i]);
+      inputs.push_back(ofRows[each + k * numEach + factorOf(i - n)]);
+    }
+    product[i] = map(inputs, states.front()[i].getType(),
+                     [&](Value, Value, ValueRange x) {
+                       Value sum;
+                       for (unsigned k = 0; k < count; ++k)
+                         sum = addScaled(sum, x[2 * k + 1], x[2 * k]);
+                       return SmallVector<Value>{sum};
+                     })
+                     .front();
+  }
+  return product;
+}

@@ -147,6 +147,12 @@ public:
   /// keys on the right leaves the left one as it was, bit by bit.
   SmallVector<Value> multiply(ValueRange left, ValueRange right, bool computed,
                               bool isExact);
+  /// The product of several states, each scaled once: of a cocycle with
+  /// statistics. Of states that do not `exist` it takes nothing; null: it does.
+  /// `isShort`: sums are of 16-bit values, and factors may be approximate.
+  SmallVector<Value> multiplyAll(ArrayRef<SmallVector<Value>> states,
+                                 ArrayRef<Value> exist, bool computed,
+                                 bool isShort);
   SmallVector<Value> multiplyWhole(ValueRange left, ValueRange right,
                                    ArrayRef<unsigned> scalars,
                                    ArrayRef<unsigned> vectors);

@@ -35,9 +35,12 @@ int64_t StatesKernel::rowRank(ValueRange states, MonoidOp monoid, bool parts) {
   return rank - parts - isPerChannel(monoid, 0);
 }
 
-SmallVector<Value> StatesKernel::load(ValueRange states, ValueRange leading) {
+SmallVector<Value> StatesKernel::load(ValueRange states, ValueRange leading,
+                                      Value exists) {
   SmallVector<Value> tiles;
   Value upper = add(row0, liveRows);
+  if (exists)
+    upper = select(exists, upper, row0);
   for (auto [i, state] : llvm::enumerate(states)) {
     bool channels = isPerChannel(monoid, i);
     auto type = cast<ShapedType>(state.getType());
@@ -58,10 +61,12 @@ SmallVector<Value> StatesKernel::load(ValueRange states, ValueRange leading) {
 }
 
 /// A part of what a group has of the rows.
-SmallVector<Value> StatesKernel::loadShared(const SharedRows &rows,
-                                            Value part) {
+SmallVector<Value> StatesKernel::loadShared(const SharedRows &rows, Value part,
+                                            Value exists) {
   SmallVector<Value> tiles;
   Value upper = add(rows.row, liveRows);
+  if (exists)
+    upper = select(exists, upper, rows.row);
   for (auto [i, state] : llvm::enumerate(combineOp.getShared())) {
     bool channels = isPerChannel(monoid, i);
     int64_t cols = 1;
@@ -106,47 +111,89 @@ SmallVector<Value> StatesKernel::multiplyShared(SmallVector<Value> state) {
     rows.head = keyHead;
     rows.row = add(first, add(mul(inGroup, sq), row0));
     state = multiplyParts(state, index(0), rows.parts,
-                          [&](Value part) { return loadShared(rows, part); });
+                          [&](Value part, Value exists) {
+                            return loadShared(rows, part, exists);
+                          });
   }
   return state;
 }
 
+/// Whether parts are scaled to one reference point and added up.
+bool StatesKernel::multipliesAtOnce() {
+  return !target.isCpu() && monoid.getKind() == MonoidKind::cocycle &&
+         numStats() > 0 && !isExact();
+}
+
+/// Whether the parts are sums of 16-bit values.
+bool StatesKernel::areShort() {
+  auto partial = combineOp.getStates().front().getDefiningOp<PartialOp>();
+  return partial && !partial.getValues().empty() &&
+         llvm::all_of(partial.getValues(), [](Value value) {
+           return getElementTypeOrSelf(value.getType())
+                      .getIntOrFloatBitWidth() == 16;
+         });
+}
+
+/// Loads the parts from `first` on; `exist` says which are there. Of others no
+/// row is loaded.
+SmallVector<SmallVector<Value>>
+StatesKernel::loadParts(Value first, Value numParts, int64_t count,
+                        LoadPart loadPart, SmallVectorImpl<Value> &exist) {
+  SmallVector<SmallVector<Value>> parts;
+  for (int64_t i = 0; i < count; ++i) {
+    Value number = i ? add(first, index(i)) : first;
+    exist.push_back(i ? cmp(arith::CmpIPredicate::slt, number, numParts)
+                      : Value());
+    parts.push_back(loadPart(number, exist.back()));
+  }
+  return parts;
+}
+
 /// The product of the parts, in order. On a GPU several are loaded at once, for
-/// each is as far away as all of them; of parts that are not there it loads the
-/// last one again and drops it.
-SmallVector<Value>
-StatesKernel::multiplyParts(SmallVector<Value> state, Value begin,
-                            Value numParts,
-                            function_ref<SmallVector<Value>(Value)> loadPart) {
+/// each is as far away as all of them. Without a `state` to begin with the
+/// first parts come ahead of the loop; there is one at least.
+SmallVector<Value> StatesKernel::multiplyParts(SmallVector<Value> state,
+                                               Value begin, Value numParts,
+                                               LoadPart loadPart) {
   // What groups have is little, and fewer registers let more blocks wait for
   // it.
   int64_t atOnce = combineOp.getPlaces() ? partsAtOnce / 2 : partsAtOnce;
   if (target.isCpu())
     atOnce = 1;
-  Value last = sub(numParts, index(1));
+  if (state.empty()) {
+    SmallVector<Value> exist;
+    auto parts = loadParts(begin, numParts, atOnce, loadPart, exist);
+    state = multiplyAll(parts, exist, areComputed(), areShort());
+    begin = add(begin, index(atOnce));
+  }
   auto forOp =
       scf::ForOp::create(b, loc, begin, numParts, index(atOnce), state);
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(forOp.getBody());
   SmallVector<Value> product(forOp.getRegionIterArgs());
-  Value first = forOp.getInductionVar();
-  SmallVector<SmallVector<Value>> next;
-  for (int64_t i = 0; i < atOnce; ++i)
-    next.push_back(loadPart(i ? min(add(first, index(i)), last) : first));
-  for (int64_t i = 0; i < atOnce; ++i) {
-    SmallVector<Value> longer =
-        multiply(product, next[i], areComputed(), isExact());
-    if (!i) {
-      product = longer;
-      continue;
+  SmallVector<Value> exist;
+  auto next =
+      loadParts(forOp.getInductionVar(), numParts, atOnce, loadPart, exist);
+  if (multipliesAtOnce()) {
+    next.insert(next.begin(), product);
+    exist.insert(exist.begin(), Value());
+    product = multiplyAll(next, exist, areComputed(), areShort());
+  } else {
+    for (size_t i = 0; i < next.size(); ++i) {
+      SmallVector<Value> longer =
+          multiply(product, next[i], areComputed(), isExact());
+      Value exists = exist[i];
+      if (!exists) {
+        product = longer;
+        continue;
+      }
+      for (auto [old, value] : llvm::zip_equal(product, longer))
+        old = map({old, value}, {old.getType()},
+                  [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+                    return {select(exists, x[1], x[0])};
+                  })
+                  .front();
     }
-    Value exists = cmp(arith::CmpIPredicate::sle, add(first, index(i)), last);
-    for (auto [old, value] : llvm::zip_equal(product, longer))
-      old = map({old, value}, {old.getType()},
-                [&](Value, Value, ValueRange x) -> SmallVector<Value> {
-                  return {select(exists, x[1], x[0])};
-                })
-                .front();
   }
   scf::YieldOp::create(b, loc, product);
   return forOp.getResults();
@@ -182,13 +229,18 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
 
   SmallVector<Value> state;
   if (parts) {
-    auto loadPart = [&](Value part) { return load(states, part); };
-    SmallVector<Value> start = loadPart(index(0));
+    auto loadPart = [&](Value part, Value exists) {
+      return load(states, part, exists);
+    };
+    SmallVector<Value> start;
+    if (!multipliesAtOnce())
+      start = loadPart(index(0), Value());
     // As a block does that has all parts (walkParts).
     if (isExact())
       start = identityState(ValueRange(start).getTypes());
-    state =
-        multiplyParts(start, index(isExact() ? 0 : 1), dim(first, 0), loadPart);
+    bool isBehindFirst = !isExact() && !multipliesAtOnce();
+    state = multiplyParts(start, index(isBehindFirst ? 1 : 0), dim(first, 0),
+                          loadPart);
     if (combineOp.getPlaces())
       state = multiplyShared(state);
   } else {

@@ -45,8 +45,11 @@ private:
   /// Channels of a GPU's block, and parts that it loads at once.
   static constexpr int64_t blockChannels = 32, partsAtOnce = 8;
 
-  SmallVector<Value> load(ValueRange states, ValueRange leading);
-  SmallVector<Value> loadShared(const SharedRows &rows, Value part);
+  SmallVector<Value> load(ValueRange states, ValueRange leading,
+                          Value exists = {});
+  SmallVector<Value> loadShared(const SharedRows &rows, Value part,
+                                Value exists);
+  using LoadPart = function_ref<SmallVector<Value>(Value, Value)>;
   /// Whether an attn.partial makes the parts, and whether these have a fixed
   /// number of keys.
   bool areComputed() {
@@ -58,9 +61,13 @@ private:
     return partial && partial.getBatchInvariant() &&
            monoid.getKind() == MonoidKind::cocycle;
   }
-  SmallVector<Value>
-  multiplyParts(SmallVector<Value> state, Value first, Value numParts,
-                function_ref<SmallVector<Value>(Value)> loadPart);
+  bool areShort();
+  bool multipliesAtOnce();
+  SmallVector<SmallVector<Value>> loadParts(Value first, Value numParts,
+                                            int64_t count, LoadPart loadPart,
+                                            SmallVectorImpl<Value> &exist);
+  SmallVector<Value> multiplyParts(SmallVector<Value> state, Value first,
+                                   Value numParts, LoadPart loadPart);
   SmallVector<Value> multiplyShared(SmallVector<Value> state);
 
   CombineOp combineOp;

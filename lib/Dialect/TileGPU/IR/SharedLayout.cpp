@@ -124,6 +124,19 @@ void SharedLayout::readRingBarriers() {
   }
 }
 
+bool ::attn::gpu::onlyDraws(ForeachOp loop) {
+  return !loop.getBody()
+              .walk([](Operation *op) {
+                bool isNone =
+                    isa<WaitDependenciesOp>(op) ||
+                    op->hasTrait<OpTrait::IsTerminator>() ||
+                    op->hasTrait<OpTrait::HasRecursiveMemoryEffects>() ||
+                    isMemoryEffectFree(op);
+                return isNone ? WalkResult::advance() : WalkResult::interrupt();
+              })
+              .wasInterrupted();
+}
+
 LogicalResult SharedLayout::readScheduler(SchedulerOp scheduler) {
   using ::attn::onchip::barrierBytes;
   TicketLayout &tickets = ticketSlots[scheduler];
@@ -144,8 +157,7 @@ LogicalResult SharedLayout::readScheduler(SchedulerOp scheduler) {
       return user->emitOpError(
           "expected one lead loop over a dynamic schedule, but got two");
     hasLead |= foreach.getLead();
-    if (foreach.getLead() &&
-        foreach.getBody().front().without_terminator().empty())
+    if (foreach.getLead() && onlyDraws(foreach))
       tickets.numSlots = 1;
     tickets.readers += role.getWarps();
     if (!foreach.getLead() || role.getWarps() > 1)

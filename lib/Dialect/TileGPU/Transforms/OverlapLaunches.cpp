@@ -60,12 +60,59 @@ template <typename Op> static void insertInRoles(KernelOp kernel) {
   }
 }
 
+/// Whether an operation neither reads nor writes what another kernel might.
+static bool isOfItsOwn(Operation &op) {
+  return isa<LaunchDependentsOp, memref::DimOp>(op) || isMemoryEffectFree(&op);
+}
+
+/// Puts a wait ahead of the first operation of a block that may touch memory,
+/// or at its end.
+static void waitInBlock(Block &block) {
+  for (Operation &op : block) {
+    if (isa<WaitDependenciesOp>(op))
+      return;
+    if (isOfItsOwn(op) && !op.hasTrait<OpTrait::IsTerminator>())
+      continue;
+    auto b = OpBuilder(&op);
+    WaitDependenciesOp::create(b, op.getLoc());
+    return;
+  }
+}
+
+/// Where a role waits: at its start, or where it first asks for memory within
+/// its loop over items. What finds an item is computed from arguments, with
+/// nothing to hide behind; warps that copy, and those of a block without such,
+/// do that before they wait. Those that multiply wait for copies anyway.
+static Block &waitingBlock(RoleOp role, bool isAlone) {
+  Block &body = role.getBody().front();
+  auto loops = body.getOps<ForeachOp>();
+  if ((!isAlone && role.getScope() != Scope::Warp) ||
+      !llvm::hasSingleElement(loops))
+    return body;
+  ForeachOp loop = *loops.begin();
+  auto scheduler = loop.getSchedule().getDefiningOp<SchedulerOp>();
+  auto before = llvm::make_range(body.begin(), loop->getIterator());
+  if (!scheduler || !llvm::all_of(before, isOfItsOwn))
+    return body;
+  // What finds an item may read lengths. The role that leads evaluates it.
+  Block &search = scheduler.getBody().front();
+  if (llvm::all_of(search, isOfItsOwn))
+    return loop.getBody().front();
+  return loop.getLead() ? search : body;
+}
+
+static void insertWaits(KernelOp kernel) {
+  bool isAlone = llvm::hasSingleElement(kernel.getOps<RoleOp>());
+  for (auto role : kernel.getOps<RoleOp>())
+    waitInBlock(waitingBlock(role, isAlone));
+}
+
 /// Lets the first launch of a plan start while what the stream ran before it
 /// ends.
 static void overlapRuns(KernelOp first, LaunchOp launch) {
   if (!first || launch.getProgrammatic() || !startsInRoles(first))
     return;
-  insertInRoles<WaitDependenciesOp>(first);
+  insertWaits(first);
   launch.setProgrammatic(true);
 }
 
@@ -103,7 +150,7 @@ struct OverlapLaunchesPass
             for (Operation *op : between)
               op->moveBefore(before);
             insertInRoles<LaunchDependentsOp>(first);
-            insertInRoles<WaitDependenciesOp>(second);
+            insertWaits(second);
             launch.setProgrammatic(true);
           }
         }

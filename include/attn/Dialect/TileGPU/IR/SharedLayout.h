@@ -36,6 +36,10 @@ struct BarrierLayout {
   int64_t first = 0, count = 0, threads = 0;
 };
 
+/// Whether a loop over items does nothing with them: it may wait for the launch
+/// before.
+bool onlyDraws(mlir::tile_gpu::ForeachOp loop);
+
 /// Hand-over of drawn items: slots, each of an item's number and of what others
 /// than the warp that draws read of it. A warp that does nothing but draw would
 /// run ahead by both of two.

@@ -495,6 +495,10 @@ def TileGpuOverlapLaunchesPass
     as it is. The first launch of a plan waits so for what its stream ran before,
     and the last lets start what comes behind.
 
+    Roles of warps, and a role that is alone, wait where they first ask for
+    memory: an item is found, and its addresses are, while the launch before
+    ends.
+
     Example:
 
     ```mlir

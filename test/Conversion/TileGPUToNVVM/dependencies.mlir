@@ -1,0 +1,60 @@
+// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm --split-input-file | FileCheck %s
+
+module attributes {attn.target = "sm_90a"} {
+// A block of one role has nothing to do ahead of its wait but to find out where
+// it reads: what does that comes first, behind the wait or not, and the wait
+// has a predicate of the addresses, which is true.
+// CHECK-LABEL: llvm.func @states
+// CHECK: %[[ZERO:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %ctaid.z;"
+// CHECK: griddepcontrol.launch_dependents
+// CHECK: llvm.udiv
+// CHECK: %[[ONE:.*]] = llvm.trunc %[[A:.*]] : i64 to i32
+// CHECK: %[[TWO:.*]] = llvm.trunc %[[B:.*]] : i64 to i32
+// CHECK: %[[BOTH:.*]] = llvm.xor %[[ONE]], %[[TWO]]
+// CHECK: %[[NONE:.*]] = llvm.and {{.*}}, %[[ZERO]]
+// CHECK: %[[TRUE:.*]] = llvm.icmp "eq" %[[NONE]], %{{.*}}
+// CHECK-NEXT: llvm.inline_asm has_side_effects "@$0 griddepcontrol.wait;", "b,~{memory}" %[[TRUE]]
+// CHECK-NOT: llvm.mul
+// CHECK: ld.global.b32 $0, [$1+0]{{.*}} %[[A]]
+// CHECK-NOT: llvm.mul
+// CHECK: ld.global.b32 $0, [$1+0]{{.*}} %[[B]]
+tile_gpu.kernel private @states(%m: memref<?x?xf32, strided<[?, 1]>>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %c0 = arith.constant 0 : i32
+  %c16 = arith.constant 16 : i32
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.dependents.launch
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.dependencies.wait
+      %row = arith.muli %head, %c16 : i32
+      %x = tile_gpu.global.load %m[%head, %row] rows(%n) : memref<?x?xf32, strided<[?, 1]>> -> !tile_gpu.vec<16xf32, row, warp>
+      tile_gpu.global.store %x, %m[%tile, %c0] rows(%n) : !tile_gpu.vec<16xf32, row, warp>, memref<?x?xf32, strided<[?, 1]>>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// With several roles a wait stays as it is.
+// CHECK-LABEL: llvm.func @roles
+// CHECK: llvm.inline_asm has_side_effects "griddepcontrol.wait;", "~{memory}"
+tile_gpu.kernel private @roles(%i: i32) {
+  tile_gpu.role "draw" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.dependencies.wait
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
