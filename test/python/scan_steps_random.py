@@ -1,7 +1,8 @@
 # RUN: %python %s 30
 # RUN: %python %s 60 11 cpu
-"""Random steps of scans on the emulator, a GPU or a CPU against the recurrence in float64:
-rules, heads, channels, types, views, pools of states and those of the sequences.
+"""Random steps of scans on the emulator, a GPU or a CPU against the recurrence in
+float64: rules, heads, channels, types, views, pools of states and those of the
+sequences.
 `scan_steps_random.py CASES SEED [cuda | cpu]` runs others.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
