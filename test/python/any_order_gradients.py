@@ -1,7 +1,8 @@
 # RUN: %python %s emulator:sm_90a 4 2
-"""Gradients of attention with deterministic=False, of one kernel of warpgroups that
-adds those of queries up in memory, in any order: against float64, at ragged sizes, in
-groups of heads, under masks, beside NaN that nothing sees; and what takes two kernels.
+"""Gradients of attention from one kernel of warpgroups that adds those of queries up in
+memory, in turns and, with deterministic=False, in any order: against float64, at ragged
+sizes, in groups of heads, under masks, beside NaN that nothing sees; and what takes two
+kernels. In turns the bits are the same whatever runs first.
 
 usage: any_order_gradients.py [TARGET] [CASES] [SEED]
 TARGET is an emulator, or cuda, which takes torch.
@@ -96,6 +97,31 @@ def check_dropout(d):
         assert error < 1e-2, (name, error, d)
 
 
+def check_turns(sizes, d, causal):
+    """Bits that no order of blocks changes; without turns one does."""
+    b, hk, group, sq, sk = sizes
+    draw = lambda h, n: rng.standard_normal((b, h, n, d)).astype(np.float16)
+    q, do, k, v = draw(hk * group, sq), draw(hk * group, sq), draw(hk, sk), draw(hk, sk)
+
+    def gradients(deterministic):
+        _, vjp = attn.attention_vjp(q, k, v, causal=causal, target=TARGET,
+                                    deterministic=deterministic)
+        # The emulator compares the results of all these.
+        os.environ["ATTN_EMULATOR"] = "eager,lazy,random:1,random:2,adversary:3"
+        try:
+            return vjp(do)
+        finally:
+            del os.environ["ATTN_EMULATOR"]
+
+    gradients(True)
+    try:
+        gradients(False)
+    except ValueError as error:
+        assert "differs between" in str(error), error
+    else:
+        raise AssertionError("expected sums in any order to differ")
+
+
 def main():
     bf16 = ml_dtypes.bfloat16
     check(1, 1, 1, 64, 128, 128, bf16)
@@ -106,6 +132,9 @@ def main():
     check(1, 1, 1, 260, 260, 128, bf16, "bottom_right", 70)
     for d in (64, 128):
         check_dropout(d)
+    if TARGET.startswith("emulator"):
+        check_turns((1, 1, 2, 130, 520), 128, None)
+        check_turns((1, 2, 1, 300, 300), 64, "top_left")
     for _ in range(CASES):
         causal = rng.choice([None, "top_left", "bottom_right"])
         window = int(rng.integers(0, 100)) if causal and rng.random() < 0.3 else None
@@ -113,7 +142,7 @@ def main():
               int(rng.integers(1, 4)), int(rng.choice(SIZES)), int(rng.choice(SIZES)),
               int(rng.choice([64, 128])), rng.choice([bf16, np.float16]), causal,
               window)
-    print("gradients in any order")
+    print("gradients in turns and in any order")
 
 
 main()

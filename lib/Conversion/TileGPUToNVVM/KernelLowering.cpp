@@ -460,11 +460,9 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
                                 o.getIndices(), o.getRows(), o.getTransposed(),
                                 o.getPermuted(), /*reduce=*/false);
       })
-      .Case([&](GlobalReduceOp o) {
-        return lowerGlobalWrite(o, o.getValue(), o.getDestination(),
-                                o.getIndices(), o.getRows(), o.getTransposed(),
-                                /*permuted=*/false, /*reduce=*/true);
-      })
+      .Case([&](GlobalReduceOp o) { return lowerReduceInMemory(o); })
+      .Case([&](BlockTurnWaitOp o) { return lowerBlockTurnWait(o); })
+      .Case([&](BlockTurnPassOp o) { return lowerBlockTurnPass(o); })
       .Default([&](Operation *o) {
         if (isa<memref::MemRefDialect>(o->getDialect()))
           return lowerMemory(o);

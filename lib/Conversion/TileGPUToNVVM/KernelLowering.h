@@ -286,6 +286,9 @@ private:
                                  ValueRange indices, Value rows,
                                  bool transposed, int64_t permuted,
                                  bool reduce);
+  LogicalResult lowerReduceInMemory(tg::GlobalReduceOp op);
+  LogicalResult lowerBlockTurnWait(tg::BlockTurnWaitOp op);
+  LogicalResult lowerBlockTurnPass(tg::BlockTurnPassOp op);
   /// The same of rows and columns in another order (PermutedLanes.cpp).
   LogicalResult loadPermuted(tg::GlobalLoadOp op, GlobalAccess &access);
   LogicalResult storePermuted(Operation *op, Value value,

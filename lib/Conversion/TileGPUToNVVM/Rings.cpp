@@ -535,3 +535,49 @@ void KernelLowering::turnAtEdge(RoleOp op, bool isOpening) {
 
 void KernelLowering::openTurns(RoleOp op) { turnAtEdge(op, true); }
 void KernelLowering::closeTurns(RoleOp op) { turnAtEdge(op, false); }
+
+//===----------------------------------------------------------------------===//
+// Turns of blocks
+//===----------------------------------------------------------------------===//
+
+LogicalResult KernelLowering::lowerReduceInMemory(GlobalReduceOp op) {
+  const RingLayout *ring = op.getTurns() ? layout.ring(op.getTurns()) : nullptr;
+  if (op.getTurns() && !ring)
+    return noRing(op);
+  Value slot;
+  if (ring) {
+    Value use = scalar(op.getUse());
+    slot = slotOf(*ring, use);
+    waitBarrier(slotAddress(ring->full, 8, slot), phaseOf(*ring, use));
+  }
+  if (failed(lowerGlobalWrite(op, op.getValue(), op.getDestination(),
+                              op.getIndices(), op.getRows(), op.getTransposed(),
+                              /*permuted=*/0, /*reduce=*/true)))
+    return failure();
+  if (!ring)
+    return success();
+  // One lane arrives for all, whose additions come before it.
+  syncWarp();
+  arrive(slotAddress(ring->empty, 8, slot), lane0);
+  return success();
+}
+
+LogicalResult KernelLowering::lowerBlockTurnWait(BlockTurnWaitOp op) {
+  Value counter = elementPointer(op.getCounters(), flat(op.getIndices()));
+  e.assembly("{\n.reg .pred P1;\n.reg .b32 now;\nLAB_TURN:\n"
+             "ld.acquire.gpu.global.b32 now, [$0];\n"
+             "setp.ne.b32 P1, now, $1;\n@P1 bra LAB_TURN;\n}",
+             "l,r,~{memory}", {counter, scalar(op.getTurn())});
+  syncWarp();
+  return success();
+}
+
+/// The other warps' additions come before their arrivals, and these before what
+/// this warp writes.
+LogicalResult KernelLowering::lowerBlockTurnPass(BlockTurnPassOp op) {
+  Value counter = elementPointer(op.getCounters(), flat(op.getIndices()));
+  syncWarp();
+  e.assembly("@$2 st.release.gpu.global.b32 [$0], $1;", "l,r,b,~{memory}",
+             {counter, e.add(scalar(op.getTurn()), 1), lane0});
+  return success();
+}

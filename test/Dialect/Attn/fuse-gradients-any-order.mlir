@@ -1,6 +1,7 @@
-// Where gradients may be added up in any order, warpgroups run one kernel: a block
-// for each tile of keys adds to the sums over keys in memory, which kernels clear
-// before and round behind it.
+// Where gradients may be added up in any order, or key tiles from the first one on
+// meet each query, warpgroups run one kernel: a block for each tile of keys adds to the
+// sums over keys in memory, which kernels clear before and round behind it. In turns
+// each tile of rows has a counter, of the key tile that adds.
 //
 // RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-differentiate="replace=true inputs=0,1,2" --canonicalize --attn-choose-schedule --attn-fuse-gradients="explain=true" -o %t 2>&1 | FileCheck %s --check-prefix=EXPLAIN
 // RUN: FileCheck %s --input-file %t
@@ -45,6 +46,9 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: not fused with a reduction over queries: one kernel for both takes rows of 64 or 128 channels, not of 96
+// EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in turns
+// EXPLAIN: remark: not fused with a reduction over queries: key tiles take turns where all from the first one on meet a query, up to some last one; deterministic = False asks for no order
+// EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // WARPS: remark: not fused with a reduction over queries: one kernel for both is one of warpgroups, which sm_80 has not
 
 // CHECK-LABEL: func.func @full_backward(
@@ -94,4 +98,54 @@ func.func @odd(%q: !odd, %k: !odd, %v: !odd) -> !odd
     attributes {attn.any_order} {
   %o = attn.aggregate @soft scores(%q, %k : !odd, !odd) values(%v : !odd) -> !odd
   return %o : !odd
+}
+
+// TILE-LABEL: func.func @turns_backward(
+// TILE: %[[SUMS:.*]] = tile.workspace({{.*}}) : memref<?x?x?x128xf32>
+// TILE: %[[TURNS:.*]] = tile.workspace({{.*}}) : memref<?x?x?xi32>
+// TILE: tile.launch @[[CLEAR:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %[[TURNS]] :
+// TILE: tile.launch @[[KERNEL:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %[[TURNS]] :
+// TILE: tile.kernel private @[[CLEAR]](
+// TILE: memref.store %c0_i32
+// TILE: tile.kernel private @[[KERNEL]](
+// TILE: tile.work_tile %{{.*}} in_order
+// TILE: tile.accumulate any_order %{{.*}} turn(%{{.*}} of %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : memref<?x?x?xi32>)
+func.func @turns(%q: !wide, %k: !wide, %v: !wide) -> !wide {
+  %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)
+    mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %live = arith.cmpi sle, %j, %i : i32
+      attn.yield %live : i1
+    } -> !wide
+  return %o : !wide
+}
+
+// Keys of the first tiles meet no late query.
+func.func @window(%q: !wide, %k: !wide, %v: !wide) -> !wide {
+  %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)
+    mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %c64 = arith.constant 64 : i32
+      %far = arith.addi %j, %c64 : i32
+      %near = arith.cmpi sle, %i, %far : i32
+      %before = arith.cmpi sle, %j, %i : i32
+      %live = arith.andi %near, %before : i1
+      attn.yield %live : i1
+    } -> !wide
+  return %o : !wide
+}
+
+func.func @window_any_order(%q: !wide, %k: !wide, %v: !wide) -> !wide
+    attributes {attn.any_order} {
+  %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)
+    mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %c64 = arith.constant 64 : i32
+      %far = arith.addi %j, %c64 : i32
+      %near = arith.cmpi sle, %i, %far : i32
+      %before = arith.cmpi sle, %j, %i : i32
+      %live = arith.andi %near, %before : i1
+      attn.yield %live : i1
+    } -> !wide
+  return %o : !wide
 }

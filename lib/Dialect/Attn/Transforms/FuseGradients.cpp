@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KeyRanges.h"
-#include "TileKernel.h"
+#include "TileFused.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
@@ -64,13 +64,14 @@ struct FuseGradientsPass
         /*block_v=*/0, /*share=*/0, Rotate::ahead);
   }
 
-  /// The same, for a kernel of warpgroups, which add in any order.
+  static bool addsInAnyOrder(AggregateOp overKeys, AggregateOp overQueries) {
+    return overKeys->hasAttr(getAnyOrderName()) &&
+           overQueries->hasAttr(getAnyOrderName());
+  }
+
+  /// The same, for a kernel of warpgroups, which add in any order or in turns.
   static std::string whyNotOnGpu(AggregateOp overKeys, AggregateOp overQueries,
                                  const ::attn::TargetInfo &target) {
-    for (AggregateOp op : {overKeys, overQueries})
-      if (!op->hasAttr(getAnyOrderName()))
-        return "sums in memory have an order on a CPU alone, where a thread "
-               "has all keys of a head; deterministic = False asks for none";
     if (!target.hasRoles())
       return "one kernel for both is one of warpgroups, which " + target.name +
              " has not";
@@ -101,6 +102,9 @@ struct FuseGradientsPass
       if (!op.getMask().empty() &&
           !::attn::MaskAnalysis(op.getMask()).facts().hullIsExact)
         return "one kernel for both takes masks that are intervals of keys";
+    if (std::string why = whyNoTurns(overKeys, overQueries);
+        !why.empty() && !addsInAnyOrder(overKeys, overQueries))
+      return why + "; deterministic = False asks for no order";
     return "";
   }
 
@@ -184,7 +188,8 @@ struct FuseGradientsPass
       remark << ", where there are heads for " << threads.getValue()
              << " threads; sums over keys are added up in memory, in order";
     else
-      remark << "; sums over keys are added up in memory, in any order";
+      remark << "; sums over keys are added up in memory, in "
+             << (addsInAnyOrder(op, other) ? "any order" : "turns");
   }
 };
 } // namespace

@@ -729,14 +729,16 @@ LogicalResult GlobalReduceOp::verify() {
                           getDestination().getType(), getIndices(),
                           getPermuted())))
     return failure();
-  if (getPermuted())
-    return emitOpError("expected rows in their order; loads and stores alone "
-                       "permute them");
   auto memory = cast<MemRefType>(getDestination().getType());
   if (!elementOf(getValue().getType()).isF32() ||
       !memory.getElementType().isF32())
     return emitOpError("expected f32 values and memory, but got ")
            << elementOf(getValue().getType()) << " and "
            << memory.getElementType();
+  if (auto create =
+          getTurns() ? getTurns().getDefiningOp<RingCreateOp>() : RingCreateOp();
+      create && !create.getConsumers())
+    return emitOpError("expected a ring with consumers(warps), whose empty "
+                       "barrier counts the release");
   return success();
 }

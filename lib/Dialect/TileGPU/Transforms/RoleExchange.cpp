@@ -93,4 +93,38 @@ void Consumer::cloneSum(tile::AccumulateOp sum) {
       b, loc, member, i32(byRows ? type.getRows() : type.getCols(), loc));
   first = arith::IndexCastOp::create(b, loc, b.getIndexType(), first);
   index.set(arith::AddIOp::create(b, loc, index.get(), first));
+  if (!sum.getTurn())
+    return;
+  // A warp of its own knows the counters (TurnKeeper).
+  auto handed = MemRefType::get({1}, b.getI32Type());
+  clone.getCountersMutable().assign(
+      UnrealizedConversionCastOp::create(b, loc, handed, plan.turns.ring)
+          .getResult(0));
+  clone.getTurnMutable().assign(
+      arith::IndexCastOp::create(b, loc, b.getIndexType(), exchanged));
+  clone.getCounterMutable().assign(
+      ValueRange{arith::ConstantIndexOp::create(b, loc, 0)});
+}
+
+//===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+/// The one slot of the ring is full while it is this block's turn, and empty
+/// when all members have added.
+void TurnKeeper::cloneTileOp(Operation *op) {
+  auto sum = dyn_cast<tile::AccumulateOp>(op);
+  if (!sum || !sum.getTurn())
+    return;
+  Location loc = op->getLoc();
+  Value ring = plan.turns.ring, counters = mapping.lookup(sum.getCounters());
+  Value turn = toI32(sum.getTurn());
+  auto indices =
+      llvm::map_to_vector(sum.getCounter(), [&](Value v) { return toI32(v); });
+  Value next = arith::AddIOp::create(b, loc, exchanged, i32(1, loc));
+  RingAcquireOp::create(b, loc, plan.turns.tile, ring, exchanged);
+  BlockTurnWaitOp::create(b, loc, counters, indices, turn);
+  RingCommitOp::create(b, loc, ring, exchanged);
+  RingAcquireOp::create(b, loc, plan.turns.tile, ring, next);
+  BlockTurnPassOp::create(b, loc, counters, indices, turn);
 }

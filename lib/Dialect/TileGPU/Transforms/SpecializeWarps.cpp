@@ -152,6 +152,9 @@ bool Specializer::analyseExchange(tile::DotOp dot) {
     return false;
   plan.exchange.tile = tile;
   plan.exchange.byRows = byRows;
+  for (Operation *user : dot->getUsers())
+    if (cast<tile::AccumulateOp>(user).getTurn())
+      plan.turns.tile = RolesTurns::tileOf(dot.getContext());
   return true;
 }
 
@@ -529,6 +532,8 @@ bool Specializer::analyse() {
         (ring.isWhole ? 1 : plan.rowMembers()) * ring.tile.getBytes();
   if (plan.exchange.tile)
     demand.exchange += RolesExchange::slots * plan.exchange.tile.getBytes();
+  if (plan.turns.tile)
+    demand.exchange += plan.turns.tile.getBytes();
   for (RolesRing &ring : plan.steps)
     demand.step += ring.within < 0 ? ring.tile.getBytes() : 0;
   for (SmemType tile : plan.columns.tiles)
@@ -647,6 +652,13 @@ LogicalResult Specializer::run() {
         Fill::Exchange, b.getI64IntegerAttr(plan.members() * memberWarps),
         /*consumers=*/IntegerAttr(), /*members=*/IntegerAttr(),
         /*cluster=*/IntegerAttr(), /*place=*/PlaceAttr());
+  if (plan.turns.tile)
+    plan.turns.ring = RingCreateOp::create(
+        b, loc, RingType::get(context, /*stages=*/1, {plan.turns.tile}),
+        Fill::Warps, /*producers=*/b.getI64IntegerAttr(1),
+        b.getI64IntegerAttr(plan.members() * memberWarps),
+        /*members=*/IntegerAttr(), /*cluster=*/IntegerAttr(),
+        /*place=*/PlaceAttr());
   if (plan.sharers > 1)
     for (RolesRing &ring : plan.queries)
       if (ring.inPlace && !plan.shareBarrier)
@@ -663,7 +675,8 @@ LogicalResult Specializer::run() {
   Value one = arith::ConstantIntOp::create(b, loc, 1, 32);
 
   auto buildRole = [&](StringRef name, Scope scope, int64_t count,
-                       int64_t registers, std::optional<Share> share) {
+                       int64_t registers, std::optional<Share> share,
+                       bool keepsTurns = false) {
     OpBuilder::InsertionGuard guard(b);
     auto role = RoleOp::create(b, loc, name, scope, count,
                                b.getI64IntegerAttr(registers),
@@ -682,6 +695,8 @@ LogicalResult Specializer::run() {
     if (share)
       program = std::unique_ptr<RoleBuilder>(
           producer = new Producer(plan, b, std::move(own), *share));
+    else if (keepsTurns)
+      program = std::make_unique<TurnKeeper>(plan, b, std::move(own));
     else
       program = std::make_unique<Consumer>(plan, b, std::move(own), member);
     program->items = loop.getRegionIterArgs()[0];
@@ -712,6 +727,9 @@ LogicalResult Specializer::run() {
             plan.valuesApart ? Share::AllButValues : Share::All);
   if (plan.valuesApart)
     buildRole("load_values", Scope::Warp, 1, producerRegisters, Share::Values);
+  if (plan.turns.tile)
+    buildRole("turns", Scope::Warp, 1, producerRegisters,
+              /*share=*/std::nullopt, /*keepsTurns=*/true);
   buildRole("compute", Scope::Warpgroup, plan.members(),
             ::attn::onchip::computeRegisters(plan.members(), target),
             /*share=*/std::nullopt);
