@@ -76,6 +76,8 @@ def check(b, hk, group, sq, sk, d, dtype, causal=None, window=None):
         size = max(np.abs(want).max(initial=0), 1e-6)
         error = lambda got: np.abs(got[name].astype("f8") - want).max(initial=0) / size
         worst, other = error(found), error(kept)
+        # Of one key the weights have no derivative.
+        assert other <= 2e-2 or size < 1e-3, (name, other, where)
         assert worst <= max(1.5 * other, 1e-2), (name, worst, other, where)
 
 
@@ -97,15 +99,16 @@ def check_dropout(d):
         assert error < 1e-2, (name, error, d)
 
 
-def check_turns(sizes, d, causal):
-    """Bits that no order of blocks changes; without turns one does."""
+def check_turns(sizes, d, differs=False, **options):
+    """Bits that no order of blocks changes; without turns one does where it
+    `differs`."""
     b, hk, group, sq, sk = sizes
     draw = lambda h, n: rng.standard_normal((b, h, n, d)).astype(np.float16)
     q, do, k, v = draw(hk * group, sq), draw(hk * group, sq), draw(hk, sk), draw(hk, sk)
 
     def gradients(deterministic):
-        _, vjp = attn.attention_vjp(q, k, v, causal=causal, target=TARGET,
-                                    deterministic=deterministic)
+        _, vjp = attn.attention_vjp(q, k, v, target=TARGET,
+                                    deterministic=deterministic, **options)
         # The emulator compares the results of all these.
         os.environ["ATTN_EMULATOR"] = "eager,lazy,random:1,random:2,adversary:3"
         try:
@@ -114,6 +117,8 @@ def check_turns(sizes, d, causal):
             del os.environ["ATTN_EMULATOR"]
 
     gradients(True)
+    if not differs:
+        return
     try:
         gradients(False)
     except ValueError as error:
@@ -133,8 +138,9 @@ def main():
     for d in (64, 128):
         check_dropout(d)
     if TARGET.startswith("emulator"):
-        check_turns((1, 1, 2, 130, 520), 128, None)
-        check_turns((1, 2, 1, 300, 300), 64, "top_left")
+        check_turns((1, 1, 2, 130, 520), 128, differs=True)
+        check_turns((1, 2, 1, 300, 300), 64, causal="top_left")
+        check_turns((1, 1, 2, 400, 500), 128, causal="bottom_right", window=(90, 0))
     for _ in range(CASES):
         causal = rng.choice([None, "top_left", "bottom_right"])
         window = int(rng.integers(0, 100)) if causal and rng.random() < 0.3 else None

@@ -1,5 +1,5 @@
-// Where gradients may be added up in any order, or key tiles from the first one on
-// meet each query, warpgroups run one kernel: a block for each tile of keys adds to the
+// Where gradients may be added up in any order, or blocks can take turns,
+// warpgroups run one kernel: a block for each tile of keys adds to the
 // sums over keys in memory, which kernels clear before and round behind it. In turns
 // each tile of rows has a counter, of the key tile that adds.
 //
@@ -47,7 +47,7 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: not fused with a reduction over queries: one kernel for both takes rows of 64 or 128 channels, not of 96
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in turns
-// EXPLAIN: remark: not fused with a reduction over queries: key tiles take turns where all from the first one on meet a query, up to some last one; deterministic = False asks for no order
+// EXPLAIN: remark: not fused with a reduction over queries: key tiles take turns by the bounds of a mask, which have to be exact and hold for all positions; deterministic = False asks for no order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // WARPS: remark: not fused with a reduction over queries: one kernel for both is one of warpgroups, which sm_80 has not
 
@@ -120,7 +120,7 @@ func.func @turns(%q: !wide, %k: !wide, %v: !wide) -> !wide {
   return %o : !wide
 }
 
-// Keys of the first tiles meet no late query.
+// The region's sum may wrap.
 func.func @window(%q: !wide, %k: !wide, %v: !wide) -> !wide {
   %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)
     mask {
