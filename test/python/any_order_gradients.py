@@ -135,6 +135,8 @@ def main():
     check(1, 2, 1, 100, 300, 64, np.float16, "top_left")  # keys that nobody sees
     check(1, 1, 2, 300, 100, 128, bf16, "bottom_right")  # rows without keys
     check(1, 1, 1, 260, 260, 128, bf16, "bottom_right", 70)
+    check(1, 1, 2, 200, 200, 96, bf16, "top_left")  # 128 channels on chip
+    check(1, 2, 1, 100, 260, 40, bf16)
     for d in (64, 128):
         check_dropout(d)
     if TARGET.startswith("emulator"):
@@ -146,8 +148,8 @@ def main():
         window = int(rng.integers(0, 100)) if causal and rng.random() < 0.3 else None
         check(int(rng.integers(1, 3)), int(rng.integers(1, 3)),
               int(rng.integers(1, 4)), int(rng.choice(SIZES)), int(rng.choice(SIZES)),
-              int(rng.choice([64, 128])), rng.choice([bf16, np.float16]), causal,
-              window)
+              int(rng.choice([64, 128, 96, 40])), rng.choice([bf16, np.float16]),
+              causal, window)
     print("gradients in turns and in any order")
 
 

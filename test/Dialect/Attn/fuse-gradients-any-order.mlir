@@ -11,6 +11,7 @@
 !rows = tensor<?x?x?x64xbf16>
 !wide = tensor<?x?x?x128xf16>
 !odd = tensor<?x?x?x96xbf16>
+!wider = tensor<?x?x?x256xbf16>
 
 attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
   identity {
@@ -45,10 +46,11 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
 
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
-// EXPLAIN: remark: not fused with a reduction over queries: one kernel for both takes rows of 64 or 128 channels, not of 96
+// EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in turns
 // EXPLAIN: remark: not fused with a reduction over queries: key tiles take turns by the bounds of a mask, which have to be exact and hold for all positions; deterministic = False asks for no order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
+// EXPLAIN: remark: not fused with a reduction over queries: one kernel for both takes rows of up to 128 channels, not of 256
 // WARPS: remark: not fused with a reduction over queries: one kernel for both is one of warpgroups, which sm_80 has not
 
 // CHECK-LABEL: func.func @full_backward(
@@ -94,6 +96,12 @@ func.func @causal(%q: !wide, %k: !wide, %v: !wide) -> !wide
   return %o : !wide
 }
 
+// On chip rows have 128 channels, and so have sums in memory.
+// TILE-LABEL: func.func @odd_backward(
+// TILE: tile.workspace({{.*}}) : memref<?x?x?x128xf32>
+// TILE: tile.accumulate any_order %{{.*}} : <64x128xf32>, memref<?x?x?x128xf32>
+// TILE: tile.load {{.*}} : memref<?x?x?x128xf32> -> <64x128xf32>
+// TILE: tile.store {{.*}} : <64x128xf32>, memref<?x?x?x96xbf16
 func.func @odd(%q: !odd, %k: !odd, %v: !odd) -> !odd
     attributes {attn.any_order} {
   %o = attn.aggregate @soft scores(%q, %k : !odd, !odd) values(%v : !odd) -> !odd
@@ -148,4 +156,11 @@ func.func @window_any_order(%q: !wide, %k: !wide, %v: !wide) -> !wide
       attn.yield %live : i1
     } -> !wide
   return %o : !wide
+}
+
+// Sums of 256 channels leave no registers for scores.
+func.func @wide(%q: !wider, %k: !wider, %v: !wider) -> !wider {
+  %o = attn.aggregate @soft scores(%q, %k : !wider, !wider) values(%v : !wider)
+      -> !wider
+  return %o : !wider
 }

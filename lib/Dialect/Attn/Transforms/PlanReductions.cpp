@@ -598,7 +598,9 @@ PlanBuilder::convertFusedOnGpu(FusedOp op, ArrayRef<FusedOp::Term> terms) {
   SmallVector<RowSum> sums;
   for (auto [memory, term] : llvm::zip(results, terms)) {
     SmallVector<int64_t> shape(3, ShapedType::kDynamic);
-    shape.push_back(cast<MemRefType>(memory.getType()).getShape().back());
+    // Accumulators lie in it as a whole, with the channels of rows on chip.
+    shape.push_back(::attn::paddedDepth(
+        cast<MemRefType>(memory.getType()).getShape().back(), target));
     Value wide = tile::WorkspaceOp::create(
         b, loc, MemRefType::get(shape, b.getF32Type()), wholeSizes);
     sums.push_back({term.weight, term.operand, wide, memory});
