@@ -75,22 +75,6 @@ func.func @accumulate_c7(%m: memref<?x?xbf16, strided<[?, 1]>>, %i: index, %t: !
 
 // -----
 
-func.func @accumulate_turn_alone(%m: memref<?x?xf32>, %n: memref<?xi32>, %i: index, %t: !tile.tile<8x8xf32>) {
-  // expected-error@+1 {{expected any_order with turns: blocks add to the same elements}}
-  tile.accumulate %t, %m[%i, %i] turn(%i of %n[%i] : memref<?xi32>) : !tile.tile<8x8xf32>, memref<?x?xf32>
-  return
-}
-
-// -----
-
-func.func @accumulate_turn_counters(%m: memref<?x?xf32>, %i: index, %t: !tile.tile<8x8xf32>) {
-  // expected-error@+1 {{expected counters of i32, and 2 dimensions, as there are indices, but got 'memref<?x?xf32>'}}
-  tile.accumulate any_order %t, %m[%i, %i] turn(%i of %m[%i, %i] : memref<?x?xf32>) : !tile.tile<8x8xf32>, memref<?x?xf32>
-  return
-}
-
-// -----
-
 func.func @store_c1(%m: memref<?x?xf32, strided<[?, 1]>>, %i: index, %t: !tile.tile<8x8xf32>) {
   // expected-error@+1 {{expected one index for each dimension of the destination, 2 or more, but got 3 for}}
   tile.store %t, %m[%i, %i, %i] : !tile.tile<8x8xf32>, memref<?x?xf32, strided<[?, 1]>>

@@ -531,8 +531,8 @@ LogicalResult PlanBuilder::convertFused(FusedOp op) {
 /// Sums over keys are cleared, added to by a block for each tile of keys, and
 /// rounded: three launches. Blocks add in turns, or in the order in which they
 /// come.
-LogicalResult
-PlanBuilder::convertFusedOnGpu(FusedOp op, ArrayRef<FusedOp::Term> terms) {
+LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
+                                             ArrayRef<FusedOp::Term> terms) {
   Location loc = op.getLoc();
   AggregateOp overKeys = op.getOverKeys(), overQueries = op.getOverQueries();
   bool takesTurns = !overKeys->hasAttr(getAnyOrderName()) ||

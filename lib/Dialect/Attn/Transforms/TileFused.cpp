@@ -12,8 +12,8 @@
 // keys of a head, so that no other adds to the same elements, and sums have one
 // order. On a GPU blocks have one tile of keys each, and add to what a kernel
 // has cleared; another one rounds it. They do so in any order, or in turns:
-// each tile of rows has a counter of the key tiles that have added. Those that meet
-// these rows follow one another, and are drawn in this order.
+// each tile of rows has a counter of the key tiles that have added. Those that
+// meet these rows follow one another, and are drawn in this order.
 //
 //===----------------------------------------------------------------------===//
 

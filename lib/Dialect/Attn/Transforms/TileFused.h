@@ -23,8 +23,8 @@ public:
              Value block);
 };
 
-/// Why blocks of a GPU cannot take turns in the sums over keys; empty where they
-/// can. Of each row it takes key tiles from the first to some last one.
+/// Why blocks of a GPU cannot take turns in the sums over keys; empty where
+/// they can. Of each row it takes key tiles from the first to some last one.
 std::string whyNoTurns(AggregateOp overKeys, AggregateOp overQueries);
 /// Whether threads have all rows of a head, one after the other: sums in memory
 /// have an order.

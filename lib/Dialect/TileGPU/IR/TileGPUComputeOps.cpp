@@ -735,8 +735,8 @@ LogicalResult GlobalReduceOp::verify() {
     return emitOpError("expected f32 values and memory, but got ")
            << elementOf(getValue().getType()) << " and "
            << memory.getElementType();
-  if (auto create =
-          getTurns() ? getTurns().getDefiningOp<RingCreateOp>() : RingCreateOp();
+  if (auto create = getTurns() ? getTurns().getDefiningOp<RingCreateOp>()
+                               : RingCreateOp();
       create && !create.getConsumers())
     return emitOpError("expected a ring with consumers(warps), whose empty "
                        "barrier counts the release");

@@ -47,9 +47,7 @@ struct SumStep {
   ValueRange place() const { return sum->getOperands().drop_front(2); }
   /// Whether this one of `place` is the number of the step, by which the sum
   /// waits for its turn.
-  bool isNumber(unsigned i) {
-    return sum.getUse() && i + 1 == place().size();
-  }
+  bool isNumber(unsigned i) { return sum.getUse() && i + 1 == place().size(); }
 };
 
 class Delayer {
