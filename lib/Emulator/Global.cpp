@@ -213,26 +213,28 @@ LogicalResult emulator::emulate(tg::GlobalLoadOp op, ProgramBuilder &b) {
 }
 
 namespace {
-/// A use of a ring that something waits for before, and releases behind.
+/// A use of a ring that something waits for before, and of one at which it
+/// arrives behind.
 struct RingUse {
-  uint32_t ring = 0;
+  uint32_t before = 0, behind = 0;
   SlotId counter = noSlot;
   bool isThere = false;
 
-  uint32_t slot(Agent &a) const {
-    return uint32_t(a.i32(counter)) % uint32_t(a.program.rings[ring].stages);
+  std::pair<size_t, uint64_t> barrier(Agent &a, uint32_t ring) const {
+    const RingInfo &info = a.program.rings[ring];
+    auto count = uint32_t(a.i32(counter)), stages = uint32_t(info.stages);
+    return {size_t(info.full) + count % stages, count / stages};
   }
   Step wait(Agent &a) const {
     if (!isThere)
       return Step::Next;
-    const RingInfo &info = a.program.rings[ring];
-    uint64_t round = uint32_t(a.i32(counter)) / uint32_t(info.stages);
-    return a.waitFor(a.block.mbarriers[size_t(info.full) + slot(a)],
-                     uint32_t(round & 1), round + 1, "a turn");
+    auto [number, round] = barrier(a, before);
+    return a.waitFor(a.block.mbarriers[number], uint32_t(round & 1), round + 1,
+                     "a turn");
   }
-  Step release(Agent &a) const {
+  Step arrive(Agent &a) const {
     if (isThere)
-      a.arriveAll(a.block, a.program.rings[ring].empty + slot(a));
+      a.arriveAll(a.block, int64_t(barrier(a, behind).first));
     return a.machine.failed() ? Step::Stop : Step::Next;
   }
 };
@@ -263,7 +265,7 @@ static LogicalResult emitWrites(OpT op, bool isAtomic, F write,
           write(place.type, &value->words[i], to);
           return true;
         });
-    return isFine ? turn.release(a) : Step::Stop;
+    return isFine ? turn.arrive(a) : Step::Stop;
   });
   return success();
 }
@@ -280,11 +282,11 @@ LogicalResult emulator::emulate(tg::GlobalStoreOp op, ProgramBuilder &b) {
 LogicalResult emulator::emulate(tg::GlobalReduceOp op, ProgramBuilder &b) {
   RingUse turn;
   if (op.getTurns()) {
-    auto ring = b.ring(op.getTurns());
-    if (!ring)
-      return op.emitOpError("expected a ring made in this kernel by "
+    auto turns = b.ring(op.getTurns()), done = b.ring(op.getDone());
+    if (!turns || !done)
+      return op.emitOpError("expected rings made in this kernel by "
                             "tile_gpu.ring.create");
-    turn = {*ring, b.slot(op.getUse()), true};
+    turn = {*turns, *done, b.slot(op.getUse()), true};
   }
   return emitWrites(
       op, /*isAtomic=*/true,

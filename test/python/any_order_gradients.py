@@ -1,8 +1,8 @@
 # RUN: %python %s emulator:sm_90a 4 2
-"""Gradients of attention from one kernel of warpgroups that adds those of queries up in
-memory, in turns and, with deterministic=False, in any order: against float64, at ragged
-sizes, in groups of heads, under masks, beside NaN that nothing sees; and what takes two
-kernels. In turns the bits are the same whatever runs first.
+"""Gradients of attention with deterministic=False, of one kernel of warpgroups that
+adds those of queries up in memory, in any order: against float64, at ragged sizes, in
+groups of heads, under masks, beside NaN that nothing sees; and what takes two kernels.
+By hand its blocks add in turns: the bits are the same whatever runs first.
 
 usage: any_order_gradients.py [TARGET] [CASES] [SEED]
 TARGET is an emulator, or cuda, which takes torch.
@@ -12,12 +12,14 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import os
+import subprocess
 import sys
 
 import ml_dtypes
 import numpy as np
 
 import attn
+from attn import _gradients, _kernel
 
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inputs"))
 from device import to_gpu, to_host  # noqa: E402
@@ -99,24 +101,50 @@ def check_dropout(d):
         assert error < 1e-2, (name, error, d)
 
 
-def check_turns(sizes, d, differs=False, **options):
-    """Bits that no order of blocks changes; without turns one does where it
-    `differs`."""
+def in_turns(text, from_last):
+    """The kernel of any order, by hand without that."""
+    command = ["attn-opt", "--attn-set-target=target=sm_90a", "--attn-choose-schedule",
+               "--attn-fuse-gradients"]
+    text = subprocess.run(command, input=text, capture_output=True, text=True,
+                          check=True).stdout
+    assert "attn.fused" in text and "attn.any_order, " in text
+    if from_last:
+        text = text.replace("stages = 2,", "stages = 2, order = longest_first,")
+    return text.replace("attn.any_order, ", "")
+
+
+def check_turns(sizes, d, from_last=False, differs=False, **options):
+    """Blocks that add in turns: bits that no order of blocks changes; without turns
+    one does where it `differs`."""
     b, hk, group, sq, sk = sizes
     draw = lambda h, n: rng.standard_normal((b, h, n, d)).astype(np.float16)
     q, do, k, v = draw(hk * group, sq), draw(hk * group, sq), draw(hk, sk), draw(hk, sk)
+    compile_text = _kernel.compile_text
 
-    def gradients(deterministic):
-        _, vjp = attn.attention_vjp(q, k, v, target=TARGET,
-                                    deterministic=deterministic, **options)
+    def gradients(turns):
+        def change(text, *args, **more):
+            if turns and "@attention_backward" in text:
+                text = in_turns(text, from_last)
+            return compile_text(text, *args, **more)
+
+        _gradients.clear()
+        _kernel.compile_text = change
         # The emulator compares the results of all these.
         os.environ["ATTN_EMULATOR"] = "eager,lazy,random:1,random:2,adversary:3"
         try:
+            _, vjp = attn.attention_vjp(q, k, v, target=TARGET, deterministic=False,
+                                        **options)
             return vjp(do)
         finally:
+            _kernel.compile_text = compile_text
+            _gradients.clear()
             del os.environ["ATTN_EMULATOR"]
 
-    gradients(True)
+    found = gradients(True)
+    _, vjp = attn.attention_vjp(q, k, v, target=TARGET, **options)
+    for name, want in vjp(do).items():
+        error = np.abs(found[name].astype("f8") - want).max()
+        assert error <= 1e-2 * np.abs(want.astype("f8")).max(), (name, error, sizes)
     if not differs:
         return
     try:
@@ -142,7 +170,9 @@ def main():
     if TARGET.startswith("emulator"):
         check_turns((1, 1, 2, 130, 520), 128, differs=True)
         check_turns((1, 2, 1, 300, 300), 64, causal="top_left")
-        check_turns((1, 1, 2, 400, 500), 128, causal="bottom_right", window=(90, 0))
+        check_turns((1, 1, 1, 300, 400), 64, True)
+        check_turns((1, 1, 2, 400, 500), 128, True, causal="bottom_right",
+                    window=(90, 0))
     for _ in range(CASES):
         causal = rng.choice([None, "top_left", "bottom_right"])
         window = int(rng.integers(0, 100)) if causal and rng.random() < 0.3 else None

@@ -541,24 +541,26 @@ void KernelLowering::closeTurns(RoleOp op) { turnAtEdge(op, false); }
 //===----------------------------------------------------------------------===//
 
 LogicalResult KernelLowering::lowerReduceInMemory(GlobalReduceOp op) {
-  const RingLayout *ring = op.getTurns() ? layout.ring(op.getTurns()) : nullptr;
-  if (op.getTurns() && !ring)
-    return noRing(op);
-  Value slot;
-  if (ring) {
-    Value use = scalar(op.getUse());
-    slot = slotOf(*ring, use);
-    waitBarrier(slotAddress(ring->full, 8, slot), phaseOf(*ring, use));
+  const RingLayout *turns = nullptr, *done = nullptr;
+  Value use;
+  if (op.getTurns()) {
+    turns = layout.ring(op.getTurns());
+    done = layout.ring(op.getDone());
+    if (!turns || !done)
+      return noRing(op);
+    use = scalar(op.getUse());
+    waitBarrier(slotAddress(turns->full, 8, slotOf(*turns, use)),
+                phaseOf(*turns, use));
   }
   if (failed(lowerGlobalWrite(op, op.getValue(), op.getDestination(),
                               op.getIndices(), op.getRows(), op.getTransposed(),
                               /*permuted=*/0, /*reduce=*/true)))
     return failure();
-  if (!ring)
+  if (!done)
     return success();
   // One lane arrives for all, whose additions come before it.
   syncWarp();
-  arrive(slotAddress(ring->empty, 8, slot), lane0);
+  arrive(slotAddress(done->full, 8, slotOf(*done, use)), lane0);
   return success();
 }
 

@@ -1,11 +1,13 @@
-// Where gradients may be added up in any order, or blocks can take turns,
-// warpgroups run one kernel: a block for each tile of keys adds to the
-// sums over keys in memory, which kernels clear before and round behind it. In turns
-// each tile of rows has a counter, of the key tile that adds.
+// Where gradients may be added up in any order, warpgroups run one kernel: a block
+// for each tile of keys adds to the sums over keys in memory, which kernels clear
+// before and round behind it. Without that the blocks of what is fused by hand take
+// turns: each tile of rows has a counter of the key tiles that have added.
 //
 // RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-differentiate="replace=true inputs=0,1,2" --canonicalize --attn-choose-schedule --attn-fuse-gradients="explain=true" -o %t 2>&1 | FileCheck %s --check-prefix=EXPLAIN
 // RUN: FileCheck %s --input-file %t
 // RUN: attn-opt %t --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TILE
+// RUN: sed "s/attn.any_order, //" %t | attn-opt --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TURNS
+// RUN: sed -e "s/attn.any_order, //" -e "s/stages = 2, /stages = 2, order = longest_first, /" %t | attn-opt --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TURNS
 // RUN: attn-opt %s --attn-set-target=target=sm_80 --attn-differentiate="replace=true inputs=0,1,2" --canonicalize --attn-choose-schedule --attn-fuse-gradients="explain=true" -o /dev/null 2>&1 | FileCheck %s --check-prefix=WARPS
 
 !rows = tensor<?x?x?x64xbf16>
@@ -47,9 +49,6 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
-// EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in turns
-// EXPLAIN: remark: not fused with a reduction over queries: key tiles take turns by the bounds of a mask, which have to be exact and hold for all positions; deterministic = False asks for no order
-// EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: not fused with a reduction over queries: one kernel for both takes rows of up to 128 channels, not of 256
 // WARPS: remark: not fused with a reduction over queries: one kernel for both is one of warpgroups, which sm_80 has not
 
@@ -85,6 +84,15 @@ func.func @full(%q: !rows, %k: !rows, %v: !rows) -> !rows
 // CHECK: schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, {{.*}}stages = 2
 // Keys that no query sees are cleared.
 // TILE-LABEL: func.func @causal_backward(
+// TURNS-LABEL: func.func @causal_backward(
+// TURNS: %[[SUMS:.*]] = tile.workspace({{.*}}) : memref<?x?x?x128xf32>
+// TURNS: %[[TURNS:.*]] = tile.workspace({{.*}}) : memref<?x?x?xi32>
+// TURNS: tile.launch @[[CLEAR:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %[[TURNS]] :
+// TURNS: tile.launch @[[KERNEL:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %[[TURNS]] :
+// TURNS: tile.kernel private @[[CLEAR]](
+// TURNS: memref.store %c0_i32
+// TURNS: tile.kernel private @[[KERNEL]](
+// TURNS: tile.accumulate any_order %{{.*}} turn(%{{.*}} of %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : memref<?x?x?xi32>)
 func.func @causal(%q: !wide, %k: !wide, %v: !wide) -> !wide
     attributes {attn.any_order} {
   %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)
@@ -108,58 +116,9 @@ func.func @odd(%q: !odd, %k: !odd, %v: !odd) -> !odd
   return %o : !odd
 }
 
-// TILE-LABEL: func.func @turns_backward(
-// TILE: %[[SUMS:.*]] = tile.workspace({{.*}}) : memref<?x?x?x128xf32>
-// TILE: %[[TURNS:.*]] = tile.workspace({{.*}}) : memref<?x?x?xi32>
-// TILE: tile.launch @[[CLEAR:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %[[TURNS]] :
-// TILE: tile.launch @[[KERNEL:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %[[TURNS]] :
-// TILE: tile.kernel private @[[CLEAR]](
-// TILE: memref.store %c0_i32
-// TILE: tile.kernel private @[[KERNEL]](
-// TILE: tile.work_tile %{{.*}} in_order
-// TILE: tile.accumulate any_order %{{.*}} turn(%{{.*}} of %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : memref<?x?x?xi32>)
-func.func @turns(%q: !wide, %k: !wide, %v: !wide) -> !wide {
-  %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)
-    mask {
-    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
-      %live = arith.cmpi sle, %j, %i : i32
-      attn.yield %live : i1
-    } -> !wide
-  return %o : !wide
-}
-
-// The region's sum may wrap.
-func.func @window(%q: !wide, %k: !wide, %v: !wide) -> !wide {
-  %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)
-    mask {
-    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
-      %c64 = arith.constant 64 : i32
-      %far = arith.addi %j, %c64 : i32
-      %near = arith.cmpi sle, %i, %far : i32
-      %before = arith.cmpi sle, %j, %i : i32
-      %live = arith.andi %near, %before : i1
-      attn.yield %live : i1
-    } -> !wide
-  return %o : !wide
-}
-
-func.func @window_any_order(%q: !wide, %k: !wide, %v: !wide) -> !wide
-    attributes {attn.any_order} {
-  %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)
-    mask {
-    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
-      %c64 = arith.constant 64 : i32
-      %far = arith.addi %j, %c64 : i32
-      %near = arith.cmpi sle, %i, %far : i32
-      %before = arith.cmpi sle, %j, %i : i32
-      %live = arith.andi %near, %before : i1
-      attn.yield %live : i1
-    } -> !wide
-  return %o : !wide
-}
-
 // Sums of 256 channels leave no registers for scores.
-func.func @wide(%q: !wider, %k: !wider, %v: !wider) -> !wider {
+func.func @wide(%q: !wider, %k: !wider, %v: !wider) -> !wider
+    attributes {attn.any_order} {
   %o = attn.aggregate @soft scores(%q, %k : !wider, !wider) values(%v : !wider)
       -> !wider
   return %o : !wider

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KeyRanges.h"
-#include "TileFused.h"
+#include "TileKernel.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
@@ -70,14 +70,15 @@ struct FuseGradientsPass
         /*block_v=*/0, /*share=*/0, Rotate::ahead);
   }
 
-  static bool addsInAnyOrder(AggregateOp overKeys, AggregateOp overQueries) {
-    return overKeys->hasAttr(getAnyOrderName()) &&
-           overQueries->hasAttr(getAnyOrderName());
-  }
-
-  /// The same, for a kernel of warpgroups, which add in any order or in turns.
+  /// The same, for a kernel of warpgroups, which add in any order.
   static std::string whyNotOnGpu(AggregateOp overKeys, AggregateOp overQueries,
                                  const ::attn::TargetInfo &target) {
+    // Their blocks could take turns (attn.fused by hand), which takes longer than
+    // two kernels do (measured: docs/performance, gradients).
+    for (AggregateOp op : {overKeys, overQueries})
+      if (!op->hasAttr(getAnyOrderName()))
+        return "sums in memory have an order on a CPU alone, where a thread "
+               "has all keys of a head; deterministic = False asks for none";
     if (!target.hasRoles())
       return "one kernel for both is one of warpgroups, which " + target.name +
              " has not";
@@ -108,9 +109,6 @@ struct FuseGradientsPass
       if (!op.getMask().empty() &&
           !::attn::MaskAnalysis(op.getMask()).facts().hullIsExact)
         return "one kernel for both takes masks that are intervals of keys";
-    if (std::string why = whyNoTurns(overKeys, overQueries);
-        !why.empty() && !addsInAnyOrder(overKeys, overQueries))
-      return why + "; deterministic = False asks for no order";
     return "";
   }
 
@@ -195,8 +193,7 @@ struct FuseGradientsPass
       remark << ", where there are heads for " << threads.getValue()
              << " threads; sums over keys are added up in memory, in order";
     else
-      remark << "; sums over keys are added up in memory, in "
-             << (addsInAnyOrder(op, other) ? "any order" : "turns");
+      remark << "; sums over keys are added up in memory, in any order";
   }
 };
 } // namespace

@@ -98,9 +98,6 @@ void mlir::attn::walkRowTiles(ReductionContext &ctx, Value numTiles,
 
 std::string mlir::attn::whyNoTurns(AggregateOp overKeys,
                                    AggregateOp overQueries) {
-  ScheduleAttr schedule = overQueries.getScheduleAttr();
-  if (schedule && schedule.getOrder() == WorkOrder::longest_first)
-    return "key tiles are drawn from the last to the first one";
   for (AggregateOp op : {overKeys, overQueries}) {
     if (op.getMask().empty())
       continue;
@@ -135,18 +132,25 @@ static Value lastReduced(ReductionContext &ctx) {
                  ctx.index(1));
 }
 
-/// How many key tiles add to a tile of rows before the block's does. Bounds are
-/// exact on either side: those that do follow one another, from the tile that
-/// has the first key of these rows.
+/// How many key tiles add to a tile of rows before the block's does, in the
+/// order in which they are drawn. Bounds are exact on either side: those that do
+/// follow one another, from the tile that has the first key of these rows to the
+/// one that has the last.
 static Value turnOf(ReductionContext &ctx, const KeyTile &tile) {
+  bool fromLast = ctx.schedule.getOrder() == WorkOrder::longest_first;
+  Value blockQ = ctx.index(ctx.schedule.getBlockQ());
+  auto before = [&](Value first, Value end) -> Value {
+    if (!fromLast)
+      return ctx.sub(ctx.queryTile, ctx.divide(first, blockQ).first);
+    Value last = ctx.divide(ctx.sub(end, ctx.index(1)), blockQ).first;
+    return ctx.sub(last, ctx.queryTile);
+  };
   if (ctx.sumsOverKeys.getMask().empty())
-    return ctx.queryTile;
+    return before(ctx.index(0), ctx.sq);
   Value last = ctx.add(tile.first, ctx.index(ctx.schedule.getBlockK() - 1));
   KeyRanges ranges =
       rangesOverKeys(ctx, tile.first, ctx.min(last, lastReduced(ctx)));
-  return ctx.sub(
-      ctx.queryTile,
-      ctx.divide(ranges.lower, ctx.index(ctx.schedule.getBlockQ())).first);
+  return before(ranges.lower, ranges.upper);
 }
 
 void mlir::attn::startRowSums(ReductionContext &ctx,

@@ -735,10 +735,10 @@ LogicalResult GlobalReduceOp::verify() {
     return emitOpError("expected f32 values and memory, but got ")
            << elementOf(getValue().getType()) << " and "
            << memory.getElementType();
-  if (auto create = getTurns() ? getTurns().getDefiningOp<RingCreateOp>()
-                               : RingCreateOp();
-      create && !create.getConsumers())
-    return emitOpError("expected a ring with consumers(warps), whose empty "
-                       "barrier counts the release");
+  for (Value ring : {getTurns(), getDone()})
+    if (auto create = ring ? ring.getDefiningOp<RingCreateOp>() : RingCreateOp();
+        create && create.getFill() != Fill::Warps)
+      return emitOpError("expected turns by rings that warps fill, but got ")
+             << stringifyFill(create.getFill());
   return success();
 }

@@ -95,10 +95,11 @@ void Consumer::cloneSum(tile::AccumulateOp sum) {
   index.set(arith::AddIOp::create(b, loc, index.get(), first));
   if (!sum.getTurn())
     return;
-  // A warp of its own knows the counters (TurnKeeper).
+  // Warps of their own know the counters (TurnKeeper).
   auto handed = MemRefType::get({1}, b.getI32Type());
   clone.getCountersMutable().assign(
-      UnrealizedConversionCastOp::create(b, loc, handed, plan.turns.ring)
+      UnrealizedConversionCastOp::create(
+          b, loc, handed, ValueRange{plan.turns.ring, plan.turns.done})
           .getResult(0));
   clone.getTurnMutable().assign(
       arith::IndexCastOp::create(b, loc, b.getIndexType(), exchanged));
@@ -110,21 +111,28 @@ void Consumer::cloneSum(tile::AccumulateOp sum) {
 // Turns
 //===----------------------------------------------------------------------===//
 
-/// The one slot of the ring is full while it is this block's turn, and empty
-/// when all members have added.
+/// One warp waits for turns, up to two of them ahead of the one that passes
+/// them on: what members have added takes as long as a step to arrive in
+/// memory. Members need not say that they have seen a turn: they have, where
+/// all of them have added.
 void TurnKeeper::cloneTileOp(Operation *op) {
   auto sum = dyn_cast<tile::AccumulateOp>(op);
   if (!sum || !sum.getTurn())
     return;
   Location loc = op->getLoc();
-  Value ring = plan.turns.ring, counters = mapping.lookup(sum.getCounters());
+  RolesTurns &turns = plan.turns;
+  Value counters = mapping.lookup(sum.getCounters());
   Value turn = toI32(sum.getTurn());
   auto indices =
       llvm::map_to_vector(sum.getCounter(), [&](Value v) { return toI32(v); });
-  Value next = arith::AddIOp::create(b, loc, exchanged, i32(1, loc));
-  RingAcquireOp::create(b, loc, plan.turns.tile, ring, exchanged);
-  BlockTurnWaitOp::create(b, loc, counters, indices, turn);
-  RingCommitOp::create(b, loc, ring, exchanged);
-  RingAcquireOp::create(b, loc, plan.turns.tile, ring, next);
+  if (takes) {
+    RingAcquireOp::create(b, loc, turns.tile, turns.done, exchanged);
+    RingAcquireOp::create(b, loc, turns.tile, turns.ring, exchanged);
+    BlockTurnWaitOp::create(b, loc, counters, indices, turn);
+    RingCommitOp::create(b, loc, turns.ring, exchanged);
+    return;
+  }
+  RingWaitOp::create(b, loc, turns.tile, turns.done, exchanged);
   BlockTurnPassOp::create(b, loc, counters, indices, turn);
+  RingReleaseOp::create(b, loc, turns.done, exchanged, ValueRange());
 }

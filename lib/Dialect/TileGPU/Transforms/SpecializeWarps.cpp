@@ -533,7 +533,7 @@ bool Specializer::analyse() {
   if (plan.exchange.tile)
     demand.exchange += RolesExchange::slots * plan.exchange.tile.getBytes();
   if (plan.turns.tile)
-    demand.exchange += plan.turns.tile.getBytes();
+    demand.exchange += 2 * RolesTurns::slots * plan.turns.tile.getBytes();
   for (RolesRing &ring : plan.steps)
     demand.step += ring.within < 0 ? ring.tile.getBytes() : 0;
   for (SmemType tile : plan.columns.tiles)
@@ -652,13 +652,18 @@ LogicalResult Specializer::run() {
         Fill::Exchange, b.getI64IntegerAttr(plan.members() * memberWarps),
         /*consumers=*/IntegerAttr(), /*members=*/IntegerAttr(),
         /*cluster=*/IntegerAttr(), /*place=*/PlaceAttr());
-  if (plan.turns.tile)
-    plan.turns.ring = RingCreateOp::create(
-        b, loc, RingType::get(context, /*stages=*/1, {plan.turns.tile}),
-        Fill::Warps, /*producers=*/b.getI64IntegerAttr(1),
-        b.getI64IntegerAttr(plan.members() * memberWarps),
-        /*members=*/IntegerAttr(), /*cluster=*/IntegerAttr(),
-        /*place=*/PlaceAttr());
+  if (plan.turns.tile) {
+    auto type = RingType::get(context, RolesTurns::slots, {plan.turns.tile});
+    auto create = [&](int64_t producers, IntegerAttr consumers) {
+      return RingCreateOp::create(
+          b, loc, type, Fill::Warps, b.getI64IntegerAttr(producers), consumers,
+          /*members=*/IntegerAttr(), /*cluster=*/IntegerAttr(),
+          /*place=*/PlaceAttr());
+    };
+    plan.turns.ring = create(1, IntegerAttr());
+    plan.turns.done =
+        create(plan.members() * memberWarps, b.getI64IntegerAttr(1));
+  }
   if (plan.sharers > 1)
     for (RolesRing &ring : plan.queries)
       if (ring.inPlace && !plan.shareBarrier)
@@ -676,7 +681,7 @@ LogicalResult Specializer::run() {
 
   auto buildRole = [&](StringRef name, Scope scope, int64_t count,
                        int64_t registers, std::optional<Share> share,
-                       bool keepsTurns = false) {
+                       std::optional<bool> takesTurns = std::nullopt) {
     OpBuilder::InsertionGuard guard(b);
     auto role = RoleOp::create(b, loc, name, scope, count,
                                b.getI64IntegerAttr(registers),
@@ -695,8 +700,9 @@ LogicalResult Specializer::run() {
     if (share)
       program = std::unique_ptr<RoleBuilder>(
           producer = new Producer(plan, b, std::move(own), *share));
-    else if (keepsTurns)
-      program = std::make_unique<TurnKeeper>(plan, b, std::move(own));
+    else if (takesTurns)
+      program =
+          std::make_unique<TurnKeeper>(plan, b, std::move(own), *takesTurns);
     else
       program = std::make_unique<Consumer>(plan, b, std::move(own), member);
     program->items = loop.getRegionIterArgs()[0];
@@ -728,8 +734,9 @@ LogicalResult Specializer::run() {
   if (plan.valuesApart)
     buildRole("load_values", Scope::Warp, 1, producerRegisters, Share::Values);
   if (plan.turns.tile)
-    buildRole("turns", Scope::Warp, 1, producerRegisters,
-              /*share=*/std::nullopt, /*keepsTurns=*/true);
+    for (bool takes : {true, false})
+      buildRole(takes ? "take_turns" : "pass_turns", Scope::Warp, 1,
+                producerRegisters, /*share=*/std::nullopt, takes);
   buildRole("compute", Scope::Warpgroup, plan.members(),
             ::attn::onchip::computeRegisters(plan.members(), target),
             /*share=*/std::nullopt);

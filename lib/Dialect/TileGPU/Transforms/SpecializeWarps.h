@@ -97,11 +97,13 @@ struct RolesExchange {
 };
 
 /// What members add to memory when it is their block's turn. A warp waits for
-/// that, and hands it to them through a ring, whose slot holds nothing.
+/// that, and hands it to them through a ring; by another one they tell a warp
+/// that they have added. Slots hold nothing.
 struct RolesTurns {
   /// Null where there are none.
   SmemType tile;
-  Value ring;
+  Value ring, done;
+  static constexpr int64_t slots = 2;
   static SmemType tileOf(MLIRContext *context) {
     return SmemType::get(context, /*rows=*/1, /*cols=*/32,
                          IntegerType::get(context, 32), /*swizzle=*/0,
@@ -254,10 +256,11 @@ private:
   llvm::SmallPtrSet<Region *, 4> drawn;
 };
 
-/// Waits for turns to add to memory, and passes them on.
+/// Waits for turns to add to memory, or passes them on.
 class TurnKeeper : public RoleBuilder {
 public:
-  using RoleBuilder::RoleBuilder;
+  TurnKeeper(RolesPlan &plan, OpBuilder &b, IRMapping mapping, bool takes)
+      : RoleBuilder(plan, b, std::move(mapping)), takes(takes) {}
 
 protected:
   void cloneLoad(tile::LoadOp) override {}
@@ -269,6 +272,7 @@ protected:
   bool takesPartIn(Operation &op) override;
 
 private:
+  bool takes;
   /// The number of the step whose product is added.
   Value exchanged;
 };

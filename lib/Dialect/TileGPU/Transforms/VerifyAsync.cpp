@@ -719,7 +719,7 @@ LogicalResult Verifier::checkProtocol() {
   WalkResult result = func.walk([&](Operation *op) {
     if (auto ring = dyn_cast<RingCreateOp>(op)) {
       int64_t releasing =
-          warpsOf<RingReleaseOp, GlobalReduceOp>(ring.getRing());
+          warpsOf<RingReleaseOp>(ring.getRing());
       int64_t consumers =
           ring.getConsumers().value_or(0) * ring.getMembers().value_or(1);
       if (releasing && releasing != consumers) {
