@@ -12,6 +12,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import os
+import re
 import subprocess
 import sys
 
@@ -105,8 +106,16 @@ def in_turns(text, from_last):
     """The kernel of any order, by hand without that."""
     command = ["attn-opt", "--attn-set-target=target=sm_90a", "--attn-choose-schedule",
                "--attn-fuse-gradients"]
-    text = subprocess.run(command, input=text, capture_output=True, text=True,
-                          check=True).stdout
+    result = subprocess.run(command, input=text, capture_output=True, text=True,
+                            check=True).stdout
+    # Arguments have lost their names.
+    named = [re.findall(r"%(\w+): ", line) for line in text.split("\n")
+             if "func.func @" in line]
+    head, *functions = result.split("func.func @")
+    for number, names in enumerate(named):
+        for i, name in enumerate(names):
+            functions[number] = re.sub(r"%%arg%d\b" % i, "%" + name, functions[number])
+    text = "func.func @".join([head, *functions])
     assert "attn.fused" in text and "attn.any_order, " in text
     if from_last:
         text = text.replace("stages = 2,", "stages = 2, order = longest_first,")

@@ -727,10 +727,11 @@ func.func @turns_elsewhere(%m: memref<64x64xi32>, %c: i32) {
 
 // -----
 
-func.func @turn_without_release(%v: !tile_gpu.vec<32xf32, row, warp>, %m: memref<64xf32>, %c: i32) {
-  %ring = tile_gpu.ring.create warps producers(1) : <1, 1x32xi32>
-  // expected-error @below {{expected a ring with consumers(warps), whose empty barrier counts the release}}
-  tile_gpu.global.reduce %v, %m[%c] turn(%ring[%c] : !tile_gpu.ring<1, 1x32xi32>)
+func.func @turn_of_copies(%v: !tile_gpu.vec<32xf32, row, warp>, %m: memref<64xf32>, %c: i32) {
+  %turns = tile_gpu.ring.create warps producers(1) : <2, 1x32xi32>
+  %done = tile_gpu.ring.create tma consumers(1) : <2, 1x32xi32>
+  // expected-error @below {{expected turns by rings that warps fill, but got tma}}
+  tile_gpu.global.reduce %v, %m[%c] turn(%turns, %done[%c] : !tile_gpu.ring<2, 1x32xi32>, !tile_gpu.ring<2, 1x32xi32>)
       : !tile_gpu.vec<32xf32, row, warp>, memref<64xf32>
   return
 }
