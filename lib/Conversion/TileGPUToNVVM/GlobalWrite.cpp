@@ -377,7 +377,13 @@ LogicalResult gpu::lower(KernelContext &k, GlobalStoreOp op) {
 }
 
 LogicalResult gpu::lower(KernelContext &k, GlobalReduceOp op) {
-  return writeRegisters(k, op, /*permuted=*/0);
+  if (!op.getTurns())
+    return writeRegisters(k, op, /*permuted=*/0);
+  Value use = k.scalar(op.getUse());
+  if (failed(waitFull(k, op, op.getTurns(), use)) ||
+      failed(writeRegisters(k, op, /*permuted=*/0)))
+    return failure();
+  return arriveFull(k, op, op.getDone(), use);
 }
 
 /// Bits 0, 4, .. 28 of a word as bits 0 to 7.

@@ -52,6 +52,12 @@ struct FuseGradientsPass
     return channels == 128 ? 64 : channels == 64 ? 128 : 0;
   }
 
+  /// Of rows on chip.
+  static int64_t paddedChannels(RankedTensorType rows,
+                                const ::attn::TargetInfo &target) {
+    return ::attn::paddedDepth(rows.getShape().back(), target);
+  }
+
   /// The schedule of one over queries, with the tiles of the kernel for both.
   /// The product that is added to memory runs beside the next step: that gained
   /// 4 to 18 % (measured: docs/performance, gradients).
@@ -67,6 +73,8 @@ struct FuseGradientsPass
   /// The same, for a kernel of warpgroups, which add in any order.
   static std::string whyNotOnGpu(AggregateOp overKeys, AggregateOp overQueries,
                                  const ::attn::TargetInfo &target) {
+    // Their blocks could take turns (attn.fused by hand), which takes longer than
+    // two kernels do (measured: docs/performance, gradients).
     for (AggregateOp op : {overKeys, overQueries})
       if (!op->hasAttr(getAnyOrderName()))
         return "sums in memory have an order on a CPU alone, where a thread "
@@ -81,13 +89,13 @@ struct FuseGradientsPass
         auto type = cast<RankedTensorType>(rows.getType());
         if (type.getElementTypeBitWidth() != 16)
           return "one kernel for both takes rows of bf16 or f16";
-        int64_t own = type.getShape().back();
+        int64_t own = paddedChannels(type, target);
         if (channels && own != channels)
           return "one kernel for both takes rows of as many channels";
         channels = own;
       }
     if (!queriesOfStep(channels))
-      return "one kernel for both takes rows of 64 or 128 channels, not of " +
+      return "one kernel for both takes rows of up to 128 channels, not of " +
              std::to_string(channels);
     if (overKeys.getValues().size() != 1 || overQueries.getValues().size() != 2)
       return "one kernel for both has one sum over keys and two over queries";
@@ -155,8 +163,9 @@ struct FuseGradientsPass
             const ::attn::TargetInfo &target) {
     if (!target.isCpu()) {
       auto type = cast<RankedTensorType>(other.getQueries().front().getType());
-      other.setScheduleAttr(scheduleOf(other.getScheduleAttr(),
-                                       queriesOfStep(type.getShape().back())));
+      other.setScheduleAttr(
+          scheduleOf(other.getScheduleAttr(),
+                     queriesOfStep(paddedChannels(type, target))));
     }
     SmallVector<Value> results(op.getResults());
     llvm::append_range(results, other.getResults());

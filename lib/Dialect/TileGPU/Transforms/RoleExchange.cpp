@@ -93,4 +93,46 @@ void Consumer::cloneSum(tile::AccumulateOp sum) {
       b, loc, member, i32(byRows ? type.getRows() : type.getCols(), loc));
   first = arith::IndexCastOp::create(b, loc, b.getIndexType(), first);
   index.set(arith::AddIOp::create(b, loc, index.get(), first));
+  if (!sum.getTurn())
+    return;
+  // Warps of their own know the counters (TurnKeeper).
+  auto handed = MemRefType::get({1}, b.getI32Type());
+  clone.getCountersMutable().assign(
+      UnrealizedConversionCastOp::create(
+          b, loc, handed, ValueRange{plan.turns.ring, plan.turns.done})
+          .getResult(0));
+  clone.getTurnMutable().assign(
+      arith::IndexCastOp::create(b, loc, b.getIndexType(), exchanged));
+  clone.getCounterMutable().assign(
+      ValueRange{arith::ConstantIndexOp::create(b, loc, 0)});
+}
+
+//===----------------------------------------------------------------------===//
+// Turns
+//===----------------------------------------------------------------------===//
+
+/// One warp waits for turns, up to two of them ahead of the one that passes
+/// them on: what members have added takes as long as a step to arrive in
+/// memory. Members need not say that they have seen a turn: they have, where
+/// all of them have added.
+void TurnKeeper::cloneTileOp(Operation *op) {
+  auto sum = dyn_cast<tile::AccumulateOp>(op);
+  if (!sum || !sum.getTurn())
+    return;
+  Location loc = op->getLoc();
+  RolesTurns &turns = plan.turns;
+  Value counters = mapping.lookup(sum.getCounters());
+  Value turn = toI32(sum.getTurn());
+  auto indices =
+      llvm::map_to_vector(sum.getCounter(), [&](Value v) { return toI32(v); });
+  if (takes) {
+    RingAcquireOp::create(b, loc, turns.tile, turns.done, exchanged);
+    RingAcquireOp::create(b, loc, turns.tile, turns.ring, exchanged);
+    BlockTurnWaitOp::create(b, loc, counters, indices, turn);
+    RingCommitOp::create(b, loc, turns.ring, exchanged);
+    return;
+  }
+  RingWaitOp::create(b, loc, turns.tile, turns.done, exchanged);
+  BlockTurnPassOp::create(b, loc, counters, indices, turn);
+  RingReleaseOp::create(b, loc, turns.done, exchanged, ValueRange());
 }

@@ -54,7 +54,8 @@ private:
   ForeachOp createRole(StringRef name, Scope scope, int64_t count,
                        int64_t registers, ValueRange initial, bool leads);
   void buildRole(StringRef name, Scope scope, int64_t count, int64_t registers,
-                 std::optional<Share> share);
+                 std::optional<Share> share,
+                 std::optional<bool> takesTurns = std::nullopt);
   void buildDrawingRole(int64_t registers);
   void buildRoles();
   void rewriteLaunch(tile::LaunchOp launch);
@@ -168,6 +169,12 @@ void Specializer::createRings() {
   if (plan.exchange.tile)
     plan.exchange.ring = createRing({plan.exchange.tile}, RolesExchange::slots,
                                     Fill::Exchange, all, none, none);
+  if (plan.turns.tile) {
+    plan.turns.ring = createRing({plan.turns.tile}, RolesTurns::slots,
+                                 Fill::Warps, count(1), none, none);
+    plan.turns.done = createRing({plan.turns.tile}, RolesTurns::slots,
+                                 Fill::Warps, all, count(1), none);
+  }
   bool turnsShared =
       plan.sharers > 1 && llvm::any_of(plan.queries, [](RolesRing &ring) {
         return bool(ring.inPlace);
@@ -194,9 +201,11 @@ ForeachOp Specializer::createRole(StringRef name, Scope scope, int64_t count,
 }
 
 /// A role whose program is made of the kernel's body: that of a producer, which
-/// copies a share of the tiles, or of the consumer.
+/// copies a share of the tiles, of a warp that takes or passes turns, or of the
+/// consumer.
 void Specializer::buildRole(StringRef name, Scope scope, int64_t count,
-                            int64_t registers, std::optional<Share> share) {
+                            int64_t registers, std::optional<Share> share,
+                            std::optional<bool> takesTurns) {
   OpBuilder::InsertionGuard guard(b);
   bool draws = share && *share != Share::Values;
   ForeachOp loop = createRole(name, scope, count, registers, {zero, zero},
@@ -209,6 +218,9 @@ void Specializer::buildRole(StringRef name, Scope scope, int64_t count,
   if (share)
     program = std::unique_ptr<RoleBuilder>(
         producer = new Producer(plan, b, std::move(own), *share));
+  else if (takesTurns)
+    program =
+        std::make_unique<TurnKeeper>(plan, b, std::move(own), *takesTurns);
   else
     program = std::make_unique<Consumer>(plan, b, std::move(own), member);
   program->items = loop.getRegionIterArgs()[0];
@@ -239,6 +251,10 @@ void Specializer::buildRoles() {
             plan.valuesApart ? Share::AllButValues : Share::All);
   if (plan.valuesApart)
     buildRole("load_values", Scope::Warp, 1, producerRegisters, Share::Values);
+  if (plan.turns.tile)
+    for (bool takes : {true, false})
+      buildRole(takes ? "take_turns" : "pass_turns", Scope::Warp, 1,
+                producerRegisters, /*share=*/std::nullopt, takes);
   buildRole("compute", Scope::Warpgroup, plan.members(),
             ::attn::onchip::computeRegisters(plan.members(), target),
             /*share=*/std::nullopt);

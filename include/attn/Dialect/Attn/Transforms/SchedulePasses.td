@@ -377,7 +377,7 @@ def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
     key tiles: a batch and key head belong to one thread, whatever the number of
     threads, and results have the same bits each time. GPUs keep two kernels,
     which add nothing in memory, but where both have `attn.any_order`: then
-    warpgroups run one kernel, of rows of 64 or 128 channels of 16 bits and masks
+    warpgroups run one kernel, of rows of up to 128 channels of 16 bits and masks
     that are intervals of keys, whose tiles this pass sets.
 
     Example:
