@@ -652,18 +652,8 @@ LogicalResult Specializer::run() {
         Fill::Exchange, b.getI64IntegerAttr(plan.members() * memberWarps),
         /*consumers=*/IntegerAttr(), /*members=*/IntegerAttr(),
         /*cluster=*/IntegerAttr(), /*place=*/PlaceAttr());
-  if (plan.turns.tile) {
-    auto type = RingType::get(context, RolesTurns::slots, {plan.turns.tile});
-    auto create = [&](int64_t producers, IntegerAttr consumers) {
-      return RingCreateOp::create(
-          b, loc, type, Fill::Warps, b.getI64IntegerAttr(producers), consumers,
-          /*members=*/IntegerAttr(), /*cluster=*/IntegerAttr(),
-          /*place=*/PlaceAttr());
-    };
-    plan.turns.ring = create(1, IntegerAttr());
-    plan.turns.done =
-        create(plan.members() * memberWarps, b.getI64IntegerAttr(1));
-  }
+  if (plan.turns.tile)
+    plan.turns.createRings(b, loc, plan.members() * memberWarps);
   if (plan.sharers > 1)
     for (RolesRing &ring : plan.queries)
       if (ring.inPlace && !plan.shareBarrier)

@@ -718,8 +718,7 @@ static LogicalResult checkMembers(RingCreateOp ring) {
 LogicalResult Verifier::checkProtocol() {
   WalkResult result = func.walk([&](Operation *op) {
     if (auto ring = dyn_cast<RingCreateOp>(op)) {
-      int64_t releasing =
-          warpsOf<RingReleaseOp>(ring.getRing());
+      int64_t releasing = warpsOf<RingReleaseOp>(ring.getRing());
       int64_t consumers =
           ring.getConsumers().value_or(0) * ring.getMembers().value_or(1);
       if (releasing && releasing != consumers) {
