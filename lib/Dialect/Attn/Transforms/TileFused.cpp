@@ -133,9 +133,9 @@ static Value lastReduced(ReductionContext &ctx) {
 }
 
 /// How many key tiles add to a tile of rows before the block's does, in the
-/// order in which they are drawn. Bounds are exact on either side: those that do
-/// follow one another, from the tile that has the first key of these rows to the
-/// one that has the last.
+/// order in which they are drawn. Bounds are exact on either side: those that
+/// do follow one another, from the tile that has the first key of these rows to
+/// the one that has the last.
 static Value turnOf(ReductionContext &ctx, const KeyTile &tile) {
   bool fromLast = ctx.schedule.getOrder() == WorkOrder::longest_first;
   Value blockQ = ctx.index(ctx.schedule.getBlockQ());

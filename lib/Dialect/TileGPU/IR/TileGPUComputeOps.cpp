@@ -627,7 +627,8 @@ LogicalResult GlobalReduceOp::verify() {
            << elementOf(getValue().getType()) << " and "
            << memory.getElementType();
   for (Value ring : {getTurns(), getDone()})
-    if (auto create = ring ? ring.getDefiningOp<RingCreateOp>() : RingCreateOp();
+    if (auto create =
+            ring ? ring.getDefiningOp<RingCreateOp>() : RingCreateOp();
         create && create.getFill() != Fill::Warps)
       return emitOpError("expected turns by rings that warps fill, but got ")
              << stringifyFill(create.getFill());

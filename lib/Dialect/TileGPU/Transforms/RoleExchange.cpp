@@ -111,6 +111,18 @@ void Consumer::cloneSum(tile::AccumulateOp sum) {
 // Turns
 //===----------------------------------------------------------------------===//
 
+void RolesTurns::createRings(OpBuilder &b, Location loc, int64_t warps) {
+  auto type = RingType::get(b.getContext(), slots, {tile});
+  auto create = [&](int64_t producers, IntegerAttr consumers) {
+    return RingCreateOp::create(
+        b, loc, type, Fill::Warps, b.getI64IntegerAttr(producers), consumers,
+        /*members=*/IntegerAttr(), /*cluster=*/IntegerAttr(),
+        /*place=*/PlaceAttr());
+  };
+  ring = create(1, IntegerAttr());
+  done = create(warps, b.getI64IntegerAttr(1));
+}
+
 /// One warp waits for turns, up to two of them ahead of the one that passes
 /// them on: what members have added takes as long as a step to arrive in
 /// memory. Members need not say that they have seen a turn: they have, where

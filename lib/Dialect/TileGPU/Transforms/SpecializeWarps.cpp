@@ -169,12 +169,8 @@ void Specializer::createRings() {
   if (plan.exchange.tile)
     plan.exchange.ring = createRing({plan.exchange.tile}, RolesExchange::slots,
                                     Fill::Exchange, all, none, none);
-  if (plan.turns.tile) {
-    plan.turns.ring = createRing({plan.turns.tile}, RolesTurns::slots,
-                                 Fill::Warps, count(1), none, none);
-    plan.turns.done = createRing({plan.turns.tile}, RolesTurns::slots,
-                                 Fill::Warps, all, count(1), none);
-  }
+  if (plan.turns.tile)
+    plan.turns.createRings(b, kernel.getLoc(), plan.members() * memberWarps);
   bool turnsShared =
       plan.sharers > 1 && llvm::any_of(plan.queries, [](RolesRing &ring) {
         return bool(ring.inPlace);

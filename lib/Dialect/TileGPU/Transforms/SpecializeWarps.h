@@ -104,6 +104,8 @@ struct RolesTurns {
   SmemType tile;
   Value ring, done;
   static constexpr int64_t slots = 2;
+  /// `warps`: of all members.
+  void createRings(OpBuilder &b, Location loc, int64_t warps);
   static SmemType tileOf(MLIRContext *context) {
     return SmemType::get(context, /*rows=*/1, /*cols=*/32,
                          IntegerType::get(context, 32), /*swizzle=*/0,
