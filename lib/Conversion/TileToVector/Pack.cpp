@@ -687,9 +687,8 @@ LogicalResult KernelLowering::lowerFill(FillOp op) {
     return success();
   }
   loop(type.getRows(), 1, loc, [&](Value r) {
-    loop(extent, width, loc, [&](Value c) {
-      storeVector(vector, out, {r, c});
-    });
+    loop(extent, width, loc,
+         [&](Value c) { storeVector(vector, out, {r, c}); });
   });
   return success();
 }
