@@ -462,14 +462,16 @@ int64_t attn::chooseCluster(const ScheduleProblem &problem,
   auto isLong = [&](int64_t width) {
     return sizes.blockK * width > sharedElements;
   };
-  // Wider heads are faster alone, with keys given back at once.
-  auto isNarrow = [](int64_t width) { return width <= pair * panelElements; };
+  auto isWide = [](int64_t width) { return width > pair * panelElements; };
   const std::vector<int64_t> &widths = problem.depths;
   if (widths != problem.channels ||
       !std::all_of(widths.begin(), widths.end(), isEven) ||
-      !std::all_of(widths.begin(), widths.end(), isLong) ||
-      !std::all_of(widths.begin(), widths.end(), isNarrow) ||
-      std::min(problem.numQueries, problem.numKeys) < manyShared)
+      !std::all_of(widths.begin(), widths.end(), isLong))
+    return 1;
+  int64_t least = std::all_of(widths.begin(), widths.end(), isWide)
+                      ? manySharedWide
+                      : manyShared;
+  if (std::min(problem.numQueries, problem.numKeys) < least)
     return 1;
   // A tile without a partner has an empty one.
   int64_t tiles = (problem.numQueries + sizes.blockQ - 1) / sizes.blockQ;

@@ -132,9 +132,15 @@ bool longTiles(const SizeProblem &problem, const TargetInfo &target) {
   int64_t widest = std::max(problem.depth, problem.channels);
   return isBare(problem, target) && widest > 64 && widest <= 128;
 }
-bool pairs(const SizeProblem &problem, const TargetInfo &target) {
+bool canPair(const SizeProblem &problem, const TargetInfo &target) {
   return isBare(problem, target) && target.maxCluster >= 2 &&
-         problem.depth == problem.channels && problem.depth == 128;
+         problem.depth == problem.channels && problem.depth % 128 == 0;
+}
+bool pairs(const SizeProblem &problem, const TargetInfo &target) {
+  return canPair(problem, target) && problem.depth <= 128;
+}
+bool widePairs(const SizeProblem &problem, const TargetInfo &target) {
+  return canPair(problem, target) && problem.depth > 128;
 }
 
 struct Rule {

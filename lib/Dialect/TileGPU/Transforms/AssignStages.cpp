@@ -183,7 +183,8 @@ bool Assigner::releasesAtOnce() {
   constexpr int64_t many = 128;
   mlir::attn::ScheduleAttr schedule =
       step.block->getParentOp()->getParentOfType<KernelOp>().getScheduleAttr();
-  return schedule && schedule.getOrder() == mlir::attn::WorkOrder::in_order &&
+  return schedule &&
+         schedule.getOrder() != mlir::attn::WorkOrder::longest_first &&
          !llvm::is_contained(delayed, true) && !keys.empty() &&
          llvm::all_of(step.late, [](LateProduct &product) {
            return cast<FragType>(product.wait.getResult(0).getType())
@@ -453,7 +454,7 @@ struct AssignStagesPass
       if (isMarked || !done.insert(loop).second)
         continue;
       std::string reason;
-      auto chain = findSteps(loop, kernel.getCluster() > 1, reason);
+      auto chain = findSteps(loop, reason);
       if (!chain) {
         if (reason.empty())
           continue;

@@ -17,7 +17,7 @@ namespace {
 /// Finds a chain of steps, or says why there is none.
 class Finder {
 public:
-  Finder(scf::ForOp loop, bool inCluster) : start(loop), inCluster(inCluster) {}
+  explicit Finder(scf::ForOp loop) : start(loop) {}
   std::optional<Chain> find();
   /// Why not. Empty for a loop without products, and for one whose products
   /// are put off already.
@@ -38,7 +38,6 @@ private:
   bool isDelayed(Chain &chain, unsigned product);
 
   scf::ForOp start;
-  bool inCluster;
 };
 } // namespace
 
@@ -312,20 +311,19 @@ static bool scaleAlike(MapOp a, MapOp b) {
 }
 
 /// Whether a sum is scaled in stage 1, between the early products and its own,
-/// as FlashAttention-3 does for wide heads ("rescale before the product"): no
-/// time passes then in which the warpgroup has no product in flight. Measured
+/// as FlashAttention-3 does ("rescale before the product"): no time passes then
+/// in which the warpgroup has no product in flight. Measured
 /// (docs/performance/gpu.md): it pays where what lies between products takes a
-/// warpgroup longer than the others' products (few columns), or where blocks
-/// wait for each other (many, in clusters). From 65 to 128 columns the other
-/// warpgroup keeps the tensor cores busy, and a product issued later only loses
-/// time.
+/// warpgroup longer than the others' products (few columns). With more the
+/// other warpgroup keeps the tensor cores busy, and a product issued later only
+/// loses time.
 bool Finder::isDelayed(Chain &chain, unsigned number) {
-  constexpr int64_t few = 64, many = 128;
+  constexpr int64_t few = 64;
   MapOp first = chain.steps.front().late[number].scale;
   if (!first || !hasOneFragment(first))
     return false;
   int64_t cols = cast<FragType>(first.getResult(0).getType()).getCols();
-  if (cols > few && !(cols > many && inCluster))
+  if (cols > few)
     return false;
   for (auto [loop, step] : llvm::zip(chain.loops, chain.ofLoops())) {
     MapOp scale = step.late[number].scale;
@@ -374,9 +372,8 @@ std::optional<Chain> Finder::find() {
   return chain;
 }
 
-std::optional<Chain> tile_gpu::findSteps(scf::ForOp loop, bool inCluster,
-                                         std::string &reason) {
-  Finder finder(loop, inCluster);
+std::optional<Chain> tile_gpu::findSteps(scf::ForOp loop, std::string &reason) {
+  Finder finder(loop);
   std::optional<Chain> chain = finder.find();
   reason = finder.reason;
   return chain;

@@ -64,8 +64,7 @@ struct Chain {
 /// Finds the chain of steps that starts with `loop` and the step ahead of it.
 /// Otherwise says why not in `reason`, which stays empty for a loop without
 /// products and for one whose products are put off already.
-std::optional<Chain> findSteps(scf::ForOp loop, bool inCluster,
-                               std::string &reason);
+std::optional<Chain> findSteps(scf::ForOp loop, std::string &reason);
 
 /// The views between a tile and the slot or allocation it is in, the last one
 /// first.
