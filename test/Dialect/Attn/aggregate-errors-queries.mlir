@@ -23,6 +23,14 @@ func.func @aggregate_c3_queries(%q: tensor<?x4x?x64xf32>, %k: tensor<?x8x?x64xf3
   return
 }
 
+// Without the side, keys are taken for the queries.
+func.func @aggregate_c3_side(%q: tensor<?x8x?x64xf32>, %k: tensor<?x4x?x64xf32>) {
+  // expected-error@+1 {{multiple of the number of key heads, but got 4 and 8; a reduction over the queries of a key head has {side = #attn.side<queries>}}}
+  %o = attn.aggregate @sum scores(%k, %q : tensor<?x4x?x64xf32>, tensor<?x8x?x64xf32>)
+      values(%q : tensor<?x8x?x64xf32>) -> tensor<?x4x?x64xf32>
+  return
+}
+
 // -----
 
 attn.monoid private @sum cocycle stats() components(value) outputs("o") {

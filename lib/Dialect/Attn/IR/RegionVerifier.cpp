@@ -319,10 +319,17 @@ LogicalResult ShapeVerifier::verifyHeads() {
   if (!overKeys)
     std::swap(hq, hk);
   if (!ShapedType::isDynamic(hq) && !ShapedType::isDynamic(hk) &&
-      (hk == 0 ? hq != 0 : hq % hk != 0))
-    return op->emitOpError("expected the number of query heads to be a "
-                           "multiple of the number of key heads, but got ")
-           << hq << " and " << hk;
+      (hk == 0 ? hq != 0 : hq % hk != 0)) {
+    InFlightDiagnostic diag =
+        op->emitOpError("expected the number of query heads to be a multiple "
+                        "of the number of key heads, but got ")
+        << hq << " and " << hk;
+    // Rows that are keys, and queries that are reduced over, look so.
+    if (overKeys && hq && hk % hq == 0 && isa<ReductionOpInterface>(op))
+      diag << "; a reduction over the queries of a key head has "
+              "{side = #attn.side<queries>}";
+    return diag;
+  }
   return success();
 }
 
