@@ -120,7 +120,7 @@ def check(monoid, options, arrays):
             got = (gradient.astype("f8") * way).sum()
             # A gradient that is 0, as that of scores which a monoid does not
             # read, is off by what sums of float32 are off.
-            size = np.abs(gradient).sum() + 0.05
+            size = np.abs(gradient).sum() + 0.5
             # Between two steps a maximum or a step of the monoid may lie.
             if abs(wide - narrow) <= 3e-5 * size:
                 break
