@@ -147,6 +147,20 @@ LogicalResult Pipeliner::analyseRows() {
             cast<tile::TileType>(rows.getInputs().front().getType()).getRows();
     });
   int64_t step = ::attn::MmaShape::warp().m;
+  // A kernel whose tiles are all known to be dead writes numbers alone: it is
+  // one warp's.
+  auto hasTile = [](Operation *op) {
+    return llvm::any_of(op->getOperandTypes(), llvm::IsaPred<tile::TileType>) ||
+           llvm::any_of(op->getResultTypes(), llvm::IsaPred<tile::TileType>);
+  };
+  bool hasTiles = kernel
+                      .walk([&](Operation *op) {
+                        return hasTile(op) ? WalkResult::interrupt()
+                                           : WalkResult::advance();
+                      })
+                      .wasInterrupted();
+  if (!hasTiles)
+    plan.blockQ = plan.rows = step;
   if (!plan.blockQ || plan.blockQ % step || plan.rows % step)
     return kernel.emitOpError("expected tiles of a multiple of ")
            << step << " rows, but got " << plan.blockQ << " in blocks of "
