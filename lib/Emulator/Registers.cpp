@@ -96,19 +96,23 @@ LogicalResult emulator::emulate(tg::FragConvertOp op, ProgramBuilder &b) {
   return success();
 }
 
-LogicalResult emulator::emulate(tg::FragPadOp op, ProgramBuilder &b) {
+/// Columns of a fragment, from `source` on, as those of another from
+/// `destination` on.
+template <typename OpT>
+static LogicalResult moveColumns(OpT op, int64_t source, int64_t destination,
+                                 ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
   Shape shape = shapeOf(op.getResult().getType());
-  auto first = int64_t(op.getFirst());
   b.emit(op, false, [=](Agent &a) {
     auto value = a.use(from);
     if (a.machine.failed())
       return Step::Stop;
     auto result = makeRegisters(shape.rows, shape.cols);
+    int64_t cols = std::min(value->cols - source, shape.cols - destination);
     for (int64_t r = 0; r < shape.rows; ++r)
-      for (int64_t c = 0; c < value->cols; ++c)
-        result->words[size_t(r * shape.cols + first + c)] =
-            value->words[size_t(r * value->cols + c)];
+      for (int64_t c = 0; c < cols; ++c)
+        result->words[size_t(r * shape.cols + destination + c)] =
+            value->words[size_t(r * value->cols + source + c)];
     a.inherit(*result, *value);
     a.set(to, std::move(result));
     return Step::Next;
@@ -116,24 +120,12 @@ LogicalResult emulator::emulate(tg::FragPadOp op, ProgramBuilder &b) {
   return success();
 }
 
+LogicalResult emulator::emulate(tg::FragPadOp op, ProgramBuilder &b) {
+  return moveColumns(op, 0, int64_t(op.getFirst()), b);
+}
+
 LogicalResult emulator::emulate(tg::FragColsOp op, ProgramBuilder &b) {
-  SlotId from = b.slot(op.getValue()), to = b.slot(op.getResult());
-  Shape shape = shapeOf(op.getResult().getType());
-  auto first = int64_t(op.getFirst());
-  b.emit(op, false, [=](Agent &a) {
-    auto value = a.use(from);
-    if (a.machine.failed())
-      return Step::Stop;
-    auto result = makeRegisters(shape.rows, shape.cols);
-    for (int64_t r = 0; r < shape.rows; ++r)
-      for (int64_t c = 0; c < shape.cols; ++c)
-        result->words[size_t(r * shape.cols + c)] =
-            value->words[size_t(r * value->cols + first + c)];
-    a.inherit(*result, *value);
-    a.set(to, std::move(result));
-    return Step::Next;
-  });
-  return success();
+  return moveColumns(op, int64_t(op.getFirst()), 0, b);
 }
 
 //===----------------------------------------------------------------------===//
