@@ -131,12 +131,14 @@ def TileGpuAssignStagesPass
     as many as there are, are of stage 1: they run a turn later, behind the
     issue of that step's products from zero and beside the work on them. Where
     there is one, and a map scales its sum, that is of stage 1 too, up to 64
-    columns and, in clusters (the schedule's `cluster`), above 128. All of stage 1 has one wait, and slots
-    that both stages read are waited for in each. Slots that stage 0 alone reads
-    are released behind a reduction of the scores (behind the last one where the
-    products of stage 1 have up to 64 columns; behind the weights where there is
-    no maximum, or scores take several operations), which is what keeps ptxas
-    from waiting for those products any earlier.
+    columns. All of stage 1 has one wait, and slots that both stages read are
+    waited for in each. Slots that stage 0 alone reads are released behind a
+    reduction of the scores (behind the last one where the products of stage 1
+    have up to 64 columns; behind the weights where there is no maximum, or
+    scores take several operations), which is what keeps ptxas from waiting for
+    those products any earlier. Above 128 columns, where work tiles are in order
+    (the schedule's `order`), they are released behind the products that read
+    them, and a `tile_gpu.hold` stands where the release would.
 
     Kernels whose schedule has `overlap = none` stay as they are, and those of
     `own_step` have no stage 1. Other loops with products that do not overlap are
