@@ -98,6 +98,10 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     if (problem.hasThreshold)
       held.sums += problem.rowScalars * sizes.rows * MmaShape::warp().threads /
                    (rowsAbreast * unit.threads);
+    // A thread of a warpgroup has elements of two rows.
+    constexpr int64_t rowsOfThread = 2;
+    if (unit.asynchronous)
+      held.sums += problem.rowDivisors * rowsOfThread;
     int64_t dots = problem.depths.size();
     bool inPlace = unit.asynchronous && weighsInPlace(problem);
     held.scores = registers(blockK, 4) *

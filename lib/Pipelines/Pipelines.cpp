@@ -45,6 +45,10 @@ void ::attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
 
 void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
                                       const std::string &scheduleTable) {
+  // Before schedules, which count statistics, and before rungs.
+  AttnScaleWeightsPassOptions weights;
+  weights.explain = explain;
+  pm.addPass(createAttnScaleWeightsPass(weights));
   // Before schedules: what a rung becomes has some of its own.
   pm.addPass(createAttnApplyRungPass());
   AttnChooseSchedulePassOptions schedule;

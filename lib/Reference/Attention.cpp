@@ -33,8 +33,16 @@ struct ToF32 {
 struct ToTF32 {
   double operator()(double x) const { return support::roundToTF32(x); }
 };
+/// To 11 bits. Nothing is too large: kernels hold sums of f16 weights over a
+/// power of two (attn-scale-weights).
 struct ToF16 {
-  double operator()(double x) const { return support::roundToF16(x); }
+  double operator()(double x) const {
+    if (!std::isfinite(x) || std::fabs(x) < 0x1p15)
+      return support::roundToF16(x);
+    int exponent = 0;
+    double fraction = std::frexp(x, &exponent);
+    return std::ldexp(support::roundToF16(fraction), exponent);
+  }
 };
 struct ToBF16 {
   double operator()(double x) const { return support::roundToBF16(x); }

@@ -56,6 +56,9 @@ struct ScheduleProblem {
   bool valuesInKeys = false;
   /// Scalars per row in the state: statistics and unit components.
   int64_t rowScalars = 0;
+  /// Scalars per row that a step holds while its weights are made, beyond those
+  /// of a softmax: what dividends are over, and its reciprocal.
+  int64_t rowDivisors = 0;
   /// f32 values per score that live beside the scores themselves: statistics
   /// and weights that are computed before the row's reference point is known.
   int64_t extraScores = 0;

@@ -193,6 +193,22 @@ static void findSizes(ReductionOpInterface op,
     problem.numKeys = expectedKeys;
 }
 
+/// Tiles of statistics, and of weights that are computed with them as they need
+/// the score, of a cocycle.
+static int64_t countTilesOfLift(MonoidOp monoid) {
+  int64_t numStats = monoid.getNumStats();
+  if (monoid.getKind() != MonoidKind::cocycle || numStats == 0 ||
+      weightsFollowStatistic(monoid))
+    return 0;
+  Region &lift = monoid.getLift();
+  auto scores = lift.getArguments().take_front(monoid.getNumScores());
+  llvm::SmallDenseSet<Value> early;
+  for (Value weight : getYielded(lift).drop_front(numStats))
+    if (llvm::any_of(scores, [&](Value s) { return dependsOn(weight, s); }))
+      early.insert(weight);
+  return int64_t(early.size()) + (dividendIsStatistic(monoid) ? 0 : numStats);
+}
+
 static ::attn::ScheduleProblem describe(ReductionOpInterface op,
                                         MonoidOp monoid,
                                         const std::array<int64_t, 5> &expected,
@@ -260,8 +276,11 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
     }
   // A threshold lets keys into the states of rows from their scores alone.
   if (!problem.hasThreshold)
-    problem.extraScores = std::max<int64_t>(weights.size(), 1) - 1 +
-                          std::max<int64_t>(monoid.getNumStats(), 1) - 1;
+    problem.extraScores =
+        std::max(std::max<int64_t>(weights.size(), 1) - 1 +
+                     std::max<int64_t>(monoid.getNumStats(), 1) - 1,
+                 countTilesOfLift(monoid) - 1);
+  problem.rowDivisors = weighsByQuotient(monoid) ? 2 : 0;
   problem.invariant = op.isBatchInvariant();
   problem.packed = !op.getQuerySource().hasBatch();
   problem.gathered = !target.isCpu() && gathersRows(op);

@@ -84,6 +84,58 @@ bool mlir::attn::weightsFollowStatistic(MonoidOp monoid) {
   return laws && laws->leastScoreIsFinite;
 }
 
+/// Whether `a` is computed from `x` as `b` is from `y`, and from nothing else
+/// but constants.
+static bool isSameFunction(Value a, Value x, Value b, Value y) {
+  if (a == x || b == y)
+    return a == x && b == y;
+  Operation *first = a.getDefiningOp(), *second = b.getDefiningOp();
+  return first && second && first->getNumRegions() == 0 &&
+         first->getName() == second->getName() &&
+         first->getAttrDictionary() == second->getAttrDictionary() &&
+         first->getNumOperands() == second->getNumOperands() &&
+         cast<OpResult>(a).getResultNumber() ==
+             cast<OpResult>(b).getResultNumber() &&
+         llvm::all_of(llvm::zip(first->getOperands(), second->getOperands()),
+                      [&](std::tuple<Value, Value> operands) {
+                        return isSameFunction(std::get<0>(operands), x,
+                                              std::get<1>(operands), y);
+                      });
+}
+
+bool mlir::attn::weighsByQuotient(MonoidOp monoid) {
+  if (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() != 1)
+    return false;
+  Region &rescale = monoid.getRescale();
+  Value from = rescale.getArgument(0), to = rescale.getArgument(1);
+  ValueRange lifted = getYielded(monoid.getLift());
+  for (Value factor : getYielded(rescale)) {
+    auto quotient = factor.getDefiningOp<arith::DivFOp>();
+    if (!quotient ||
+        !isSameFunction(quotient.getLhs(), from, quotient.getRhs(), to))
+      return false;
+  }
+  Value divisor =
+      getYielded(rescale).front().getDefiningOp<arith::DivFOp>().getRhs();
+  return llvm::all_of(lifted.drop_front(), [&](Value weight) {
+    auto quotient = weight.getDefiningOp<arith::DivFOp>();
+    return quotient &&
+           isSameFunction(quotient.getRhs(), lifted.front(), divisor, to);
+  });
+}
+
+bool mlir::attn::dividendIsStatistic(MonoidOp monoid) {
+  if (!weighsByQuotient(monoid))
+    return false;
+  ValueRange lifted = getYielded(monoid.getLift());
+  Value stat = lifted.front(), weight = lifted.back();
+  if (!llvm::all_equal(lifted.drop_front()))
+    return false;
+  Value dividend = weight.getDefiningOp<arith::DivFOp>().getLhs();
+  auto size = stat.getDefiningOp<math::AbsFOp>();
+  return stat == dividend || (size && size.getOperand() == dividend);
+}
+
 /// The finalize regions that the states of a reduction reach, null for the
 /// monoid's own; nothing when states are used in another way.
 static std::optional<SmallVector<Region *>> finalizers(Operation *op) {

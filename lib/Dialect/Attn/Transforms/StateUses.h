@@ -35,6 +35,15 @@ bool scoreIsStatistic(MonoidOp monoid);
 /// times the factor 0 is 0.
 bool weightsFollowStatistic(MonoidOp monoid);
 
+/// Whether each weight of a cocycle with one statistic is a quotient by f of
+/// that of its element, and factors are quotients f(from) / f(to): a weight
+/// times its factor is the dividend over f of the row's statistic.
+bool weighsByQuotient(MonoidOp monoid);
+
+/// Whether, beside that, there is one weight, and the statistic is the size of
+/// its dividend, or the dividend itself.
+bool dividendIsStatistic(MonoidOp monoid);
+
 /// Types of what is made of a reduction: of its results, or of what the states
 /// of a partial are finalized to. Of states that are used in another way, their
 /// own.

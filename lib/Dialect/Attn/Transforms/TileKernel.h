@@ -145,6 +145,9 @@ struct ScoreForm : ScoreUnit {
   /// Weights that need the score are computed with the factor, from the
   /// statistic.
   bool weighsLate = false;
+  /// Weights are dividends over a function of the row's statistic
+  /// (weighsByQuotient), and the dividends tell it (dividendIsStatistic).
+  bool byQuotient = false, dividendIsStat = false;
   /// Scores of -inf need no test.
   bool deadIsNatural = false;
   /// `combine` on statistics does not commute.

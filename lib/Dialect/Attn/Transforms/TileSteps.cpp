@@ -58,6 +58,8 @@ void mlir::attn::readForm(ReductionContext &ctx) {
       (laws && laws->deadIsNatural && !ctx.monoid.isGeneral()) ||
       ctx.op->hasAttr(getDeadIsZeroName());
 
+  ctx.form.byQuotient = weighsByQuotient(ctx.monoid);
+  ctx.form.dividendIsStat = dividendIsStatistic(ctx.monoid);
   std::optional<float> base = exponentialBase(ctx.monoid);
   if (!base)
     return;
@@ -285,7 +287,8 @@ static SmallVector<Value> mapLift(ReductionContext &ctx, RowBlock &block,
                                   ArrayRef<WeightGroup> groups,
                                   ArrayRef<bool> weightsToo) {
   SmallVector<Type> types;
-  for (Attribute stat : ctx.monoid.getStats())
+  unsigned numStats = ctx.form.dividendIsStat ? 0 : ctx.numStats();
+  for (Attribute stat : ctx.monoid.getStats().getValue().take_front(numStats))
     types.push_back(ctx.tileType(ctx.schedule.getRows(), keyCols(ctx),
                                  cast<TypeAttr>(stat).getValue()));
   for (bool too : weightsToo)
@@ -306,20 +309,56 @@ static SmallVector<Value> mapLift(ReductionContext &ctx, RowBlock &block,
     cloner.map(lift.getArguments().take_front(s.size()), s);
     cloner.map(lift.getArguments().drop_front(s.size()), ctx.params());
     SmallVector<Value> results;
-    for (auto [value, identity] :
-         llvm::zip(getYielded(lift).take_front(ctx.numStats()),
-                   ctx.identityStats())) {
+    for (auto [value, identity] : llvm::zip_first(
+             getYielded(lift).take_front(numStats), ctx.identityStats())) {
       Value stat = cloner.get(value);
       results.push_back(alive ? ctx.select(alive, stat, identity) : stat);
     }
     for (auto [group, too] : llvm::zip(groups, weightsToo))
       if (too) {
-        Value weight = cloner.get(group.first);
+        Value weight = group.first;
+        if (ctx.form.byQuotient)
+          weight = weight.getDefiningOp<arith::DivFOp>().getLhs();
+        weight = cloner.get(weight);
         results.push_back(alive ? ctx.select(alive, weight, ctx.f32(0.0f))
                                 : weight);
       }
     return results;
   });
+}
+
+/// 1 over what the dividends of a row's weights are over, 0 of a row that has
+/// no keys yet.
+static Value reciprocals(ReductionContext &ctx, Value stat) {
+  Region &rescale = ctx.monoid.getRescale();
+  Value divisor =
+      getYielded(rescale).front().getDefiningOp<arith::DivFOp>().getRhs();
+  return ctx
+      .map({stat}, {rowTile(ctx)},
+           [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+             RegionCloner cloner(ctx.b);
+             cloner.map(rescale.getArgument(1), x.front());
+             Value quotient = arith::DivFOp::create(ctx.b, ctx.f32(1.0f),
+                                                    cloner.get(divisor));
+             return {ctx.select(ctx.isIdentity(x), ctx.f32(0.0f), quotient)};
+           })
+      .front();
+}
+
+/// The statistics of rows from a tile of dividends, which tell those of its
+/// elements: there need be no tile of these.
+static SmallVector<Value> reduceDividends(ReductionContext &ctx,
+                                          Value dividends) {
+  ValueRange lifted = getYielded(ctx.monoid.getLift());
+  auto statOf = [&](Value dividend) -> Value {
+    return lifted.front().getDefiningOp<math::AbsFOp>()
+               ? math::AbsFOp::create(ctx.b, dividend).getResult()
+               : dividend;
+  };
+  return ctx.reduce(dividends, ctx.identityStats(), ctx.form.ordered,
+                    [&](ValueRange x, ValueRange y) {
+                      return combineStats(ctx, statOf(x[0]), statOf(y[0]));
+                    });
 }
 
 static SmallVector<Value> reduceStats(ReductionContext &ctx,
@@ -455,6 +494,8 @@ static Value mergeScale(OpBuilder &b, Location loc, Value weight) {
 static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
                                       ArrayRef<Value> dots) {
   unsigned n = ctx.numStats();
+  // How many tiles of statistics there are.
+  unsigned numTiles = ctx.form.dividendIsStat ? 0 : n;
   SmallVector<WeightGroup> groups = weightGroups(ctx);
   // Weights that need the score are computed with the statistics, each once
   // whatever factors it meets.
@@ -463,8 +504,9 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
   for (WeightGroup group : groups) {
     ValueRange all = getYielded(ctx.monoid.getLift()).drop_front(n);
     size_t i = llvm::find(all, group.first) - all.begin();
-    early.push_back(!ctx.form.uniformWeight[i] && !ctx.form.weighsLate &&
-                    earlyWeights.insert(group.first));
+    bool isEarly = ctx.form.byQuotient ||
+                   (!ctx.form.uniformWeight[i] && !ctx.form.weighsLate);
+    early.push_back(isEarly && earlyWeights.insert(group.first));
   }
   auto lift = [&]() -> SmallVector<Value> {
     if ((ctx.form.dotIsStat && !block.tile.masked) || block.tile.linear)
@@ -476,7 +518,7 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
   SmallVector<Value> lifted;
   if (Value whole = block.tile.whole) {
     bool masked = std::exchange(block.tile.masked, false);
-    SmallVector<Type> types(n, scoreTile(ctx));
+    SmallVector<Type> types(numTiles, scoreTile(ctx));
     for (bool too : early)
       if (too)
         types.push_back(scoreTile(ctx));
@@ -489,14 +531,19 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
   }
   if (ctx.fixedAnchor)
     return stepFixed(ctx, block, lifted, groups);
-  RowFactors row =
-      rescaleRows(ctx, block, reduceStats(ctx, ArrayRef(lifted).take_front(n)));
+  SmallVector<Value> stats =
+      ctx.form.dividendIsStat
+          ? reduceDividends(ctx, lifted.front())
+          : reduceStats(ctx, ArrayRef(lifted).take_front(n));
+  RowFactors row = rescaleRows(ctx, block, stats);
   if (row.far)
     anchorFarRows(ctx, block, row, lifted[0]);
 
   SmallVector<Value> inputs(lifted);
   if (ctx.form.exponential)
     inputs.push_back(row.offset);
+  else if (ctx.form.byQuotient)
+    inputs.push_back(reciprocals(ctx, row.stats.front()));
   else
     inputs.append(row.stats);
   if (row.k)
@@ -506,14 +553,16 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
     k = ctx.linear.scaleLog2;
   Weights weights =
       mapWeights(ctx, block, inputs, groups, [&](Value, Value, ValueRange x) {
-        ValueRange from = x.take_front(n);
-        ValueRange computed = x.slice(n, lifted.size() - n);
+        ValueRange from = x.take_front(numTiles);
+        ValueRange computed = x.slice(numTiles, lifted.size() - numTiles);
         ValueRange to = x.drop_front(lifted.size());
         SmallVector<Value> own;
         Value dead;
         if (ctx.form.exponential) {
           own = {exponential(ctx, from[0], to[0], row.k ? to[1] : k,
                              /*isWeight=*/true)};
+        } else if (ctx.form.byQuotient) {
+          own.assign(ctx.numFactors(), to[0]);
         } else {
           own = ctx.factorsTo(from, to);
           dead = ctx.isIdentity(from);

@@ -414,4 +414,137 @@ def AttnCheckLawsPass : Pass<"attn-check-laws", "::mlir::ModuleOp"> {
   ];
 }
 
+def AttnScaleWeightsPass : Pass<"attn-scale-weights", "::mlir::ModuleOp"> {
+  let summary = "Keep the f16 weights of plain sums within what f16 holds";
+  let description = [{
+    Expects: a target, and monoids that obey their laws.
+
+    Produces: each `attn.aggregate` over keys whose monoid is a cocycle without
+    a statistic, and whose weights the target rounds to f16 to multiply them with
+    values, refers to a new private monoid, placed after its own. That holds the
+    sum of w v as m, the size of the row's largest weight, and the sum of
+    (w / p(m)) v, where p(m) is a power of two: of the bits of m the upper five of
+    the exponent, with the lowest one of it. A state moves from m to n by the
+    factor p(m) / p(n); `finalize` multiplies what it reads by p(m), and a state
+    that `init` gives has m = 1. A component that is no value is scaled with the
+    others; where there are such, m is 2^-64 or more.
+    Where each weight is 1 / (1 + exp(x)), weights are 2^14 times what they were,
+    and the sums of values 2^-14 times: there is no statistic.
+
+    `attn.partial` and what reads its states, and reductions over queries or with
+    several dots for each pair (gradients), are left alone.
+
+    Example, before:
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+    attn.monoid private @squares cocycle stats() components(value)
+        outputs("o") {
+      identity {
+        attn.yield
+      }
+      combine {
+        attn.yield
+      }
+      lift {
+      ^bb0(%s: f32):
+        %w = arith.mulf %s, %s : f32
+        attn.yield %w : f32
+      }
+      finalize {
+      ^bb0(%acc: f32):
+        attn.yield %acc : f32
+      }
+    }
+    func.func @sum(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
+                   %v: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+      %o = attn.aggregate @squares
+          scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
+          values(%v : tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16>
+      return %o : tensor<?x?x?x64xf16>
+    }
+    }
+    ```
+
+    After:
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+    attn.monoid private @squares_0 cocycle stats(f32) components(value)
+        outputs("o") {
+      identity {
+        %zero = arith.constant 0.0 : f32
+        attn.yield %zero : f32
+      }
+      combine {
+      ^bb0(%a: f32, %b: f32):
+        %m = arith.maximumf %a, %b : f32
+        attn.yield %m : f32
+      }
+      rescale {
+      ^bb0(%from: f32, %to: f32):
+        %bits = arith.bitcast %from : f32 to i32
+        %mask = arith.constant 2080374784 : i32
+        %upper = arith.andi %bits, %mask : i32
+        %least = arith.constant 8388608 : i32
+        %power = arith.ori %upper, %least : i32
+        %p = arith.bitcast %power : i32 to f32
+        %bits_0 = arith.bitcast %to : f32 to i32
+        %mask_0 = arith.constant 2080374784 : i32
+        %upper_0 = arith.andi %bits_0, %mask_0 : i32
+        %least_0 = arith.constant 8388608 : i32
+        %power_0 = arith.ori %upper_0, %least_0 : i32
+        %p_0 = arith.bitcast %power_0 : i32 to f32
+        %r = arith.divf %p, %p_0 : f32
+        attn.yield %r : f32
+      }
+      lift {
+      ^bb0(%s: f32):
+        %w = arith.mulf %s, %s : f32
+        %m = math.absf %w : f32
+        %bits = arith.bitcast %m : f32 to i32
+        %mask = arith.constant 2080374784 : i32
+        %upper = arith.andi %bits, %mask : i32
+        %least = arith.constant 8388608 : i32
+        %power = arith.ori %upper, %least : i32
+        %p = arith.bitcast %power : i32 to f32
+        %x = arith.divf %w, %p : f32
+        attn.yield %m, %x : f32, f32
+      }
+      finalize {
+      ^bb0(%m: f32, %acc: f32):
+        %bits = arith.bitcast %m : f32 to i32
+        %mask = arith.constant 2080374784 : i32
+        %upper = arith.andi %bits, %mask : i32
+        %least = arith.constant 8388608 : i32
+        %power = arith.ori %upper, %least : i32
+        %p = arith.bitcast %power : i32 to f32
+        %sum = arith.mulf %acc, %p : f32
+        attn.yield %sum : f32
+      }
+    }
+    func.func @sum(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
+                   %v: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+      %o = attn.aggregate @squares_0
+          scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
+          values(%v : tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16>
+      return %o : tensor<?x?x?x64xf16>
+    }
+    }
+    ```
+
+    Numerics: products with powers of two are exact. Of a row, weights below 2^-24
+    of the largest one are 0, as f16 has nothing there. Weights that are infinite or NaN stay so.
+
+    Fails when: the module's `attn.target` is unknown.
+  }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Report as a remark whose weights are scaled, by what, and why not">
+  ];
+  let statistics = [
+    Statistic<"numScaled", "num-scaled", "Reductions of scaled weights">
+  ];
+}
+
 #endif // ATTN_DIALECT_ATTN_TRANSFORMS_AGGREGATEPASSES_TD
