@@ -123,3 +123,12 @@ for target in (None, "emulator:sm_90a", "emulator:sm_80"):
     s = q.astype("f8") @ k.swapaxes(-1, -2).astype("f8") * 128**-0.5
     w = np.sign(s) * np.exp(np.abs(s) - np.abs(s).max(-1, keepdims=True))
     check(("signs", target), o, w @ v.astype("f8"), np.abs(w) @ np.abs(v))
+    # Equal scores: what a weight loses to f16 does not average out.
+    for score in (-14.0, -11.0, 3.0):
+        q, k = np.ones((1, 1, 8, 32), "f2"), np.zeros((1, 1, 900, 32), "f2")
+        k[..., 0], v = score, (rng.random((1, 1, 900, 32)) + 0.5).astype("f2")
+        options = {"monoid": "stick_breaking", "scale": 1.0}
+        o = attn.compile(q, k, v, target=target, **options)(q, k, v, scale=1.0)
+        share = 1 / (1 + np.exp(-score))
+        w = share * (1 - share) ** np.arange(900)[::-1]
+        check(("stick", target, score), o, w @ v.astype("f8"), w @ v + 2.0**-25 / 1e-3)

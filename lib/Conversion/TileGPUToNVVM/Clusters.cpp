@@ -94,10 +94,13 @@ void gpu::arriveInBlock(Emitter &e, Value barrier, Value predicate,
              "r,b,~{memory}", {barrier, predicate});
 }
 
-/// Lane n arrives in block n.
+/// Lane n arrives in block n. Where that block's memory begins is known ahead
+/// of all loops; that of each barrier would be found when a slot is given back.
 void gpu::arriveInCluster(KernelContext &k, Value barrier) {
   Emitter &e = k.e;
-  arriveInBlock(e, inBlock(e, barrier, k.lane), e.lt(k.lane, e.c32(k.cluster)));
+  Value there =
+      e.add(inBlock(e, k.sharedBase, k.lane), e.sub(barrier, k.sharedBase));
+  arriveInBlock(e, there, e.lt(k.lane, e.c32(k.cluster)));
 }
 
 void gpu::syncCluster(Emitter &e) {

@@ -3,7 +3,7 @@
 
 // Sums of f16 weights without a statistic are over a power of two of the row.
 // The laws hold for the monoids in their place.
-// CPU-NOT: _0
+// CPU-NOT: monoid {{.*}}_0
 
 // CHECK: attn.monoid private @relu2_sum_0 cocycle stats(f32) components(value) outputs("o")
 // CHECK: identity
@@ -46,6 +46,22 @@ func.func @squares(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>, %v: tenso
 func.func @sigmoid(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>, %v: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
   // expected-remark@+1 {{weights, rounded to f16, are scaled by 2^14, as none is above 1}}
   %o = attn.attention monoid(@sigmoid_sum) queries(%q : tensor<?x?x?x64xf16>) keys(%k : tensor<?x?x?x64xf16>) values(%v : tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16>
+  return %o : tensor<?x?x?x64xf16>
+}
+
+// -----
+
+// Gates fade them: the same factor, behind the statistic.
+// CHECK: attn.monoid private @stick_breaking_0 suffix stats(f32) components(value)
+// CHECK: lift
+// CHECK: %[[W:.*]] = arith.divf
+// CHECK: arith.mulf %[[W]], %{{.*}} : f32
+// CHECK: finalize
+// CHECK: ^bb0(%{{.*}}: f32, %[[ACC:.*]]: f32):
+// CHECK: arith.mulf %[[ACC]], %{{.*}} : f32
+func.func @fading(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>, %v: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
+  // expected-remark@+1 {{weights, rounded to f16, are scaled by 2^14, as none is above 1}}
+  %o = attn.attention monoid(@stick_breaking) queries(%q : tensor<?x?x?x64xf16>) keys(%k : tensor<?x?x?x64xf16>) values(%v : tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16>
   return %o : tensor<?x?x?x64xf16>
 }
 

@@ -14,7 +14,8 @@
 // another by a quotient of two such powers, which is exact: a cocycle, as that
 // of softmax is.
 //
-// A weight 1 / (1 + x) with x >= 0 is at most 1. One factor does for all rows.
+// A weight 1 / (1 + exp(x)) is at most 1. One factor does for all rows, also
+// where gates of at most 1 fade it (stick breaking).
 //
 //===----------------------------------------------------------------------===//
 
@@ -74,6 +75,37 @@ static bool isAtMostOne(Value weight) {
          (isOne(sum.getRhs()) && isExponential(sum.getLhs()));
 }
 
+/// Sums, exponentials, sizes, and what has been cut off at a number from 0 on.
+static bool isNotNegative(Value x) {
+  APFloat number(0.0f);
+  if (matchPattern(x, m_ConstantFloat(&number)))
+    return !number.isNegative() && !number.isNaN();
+  Operation *op = x.getDefiningOp();
+  if (auto log = dyn_cast_or_null<math::Log1pOp>(op))
+    return isNotNegative(log.getOperand());
+  if (isa_and_nonnull<arith::AddFOp>(op))
+    return llvm::all_of(op->getOperands(), isNotNegative);
+  if (isa_and_nonnull<arith::MaximumFOp, arith::MaxNumFOp>(op))
+    return llvm::any_of(op->getOperands(), isNotNegative);
+  return isa_and_nonnull<math::ExpOp, math::Exp2Op, math::AbsFOp>(op);
+}
+
+/// Whether the gates of a `suffix` or `prefix` monoid are exponentials of sums
+/// of what is at most 0.
+static bool gatesFade(MonoidOp monoid) {
+  Operation *gate = getYielded(monoid.getGate()).front().getDefiningOp();
+  Region &combine = monoid.getCombine();
+  auto sum = getYielded(combine).front().getDefiningOp<arith::AddFOp>();
+  auto stat =
+      getYielded(monoid.getLift()).front().getDefiningOp<arith::NegFOp>();
+  return monoid.getNumStats() == 1 && isa_and_nonnull<math::ExpOp>(gate) &&
+         gate->getOperand(0) == monoid.getGate().getArgument(0) && sum &&
+         sum.getLhs() != sum.getRhs() &&
+         llvm::is_contained(combine.getArguments(), sum.getLhs()) &&
+         llvm::is_contained(combine.getArguments(), sum.getRhs()) && stat &&
+         isNotNegative(stat.getOperand());
+}
+
 /// The weights of `monoid`, one for each component.
 static ValueRange weightsOf(MonoidOp monoid) {
   return getYielded(monoid.getLift()).drop_front(monoid.getNumStats());
@@ -97,8 +129,14 @@ static bool areSmall(AggregateOp op, MonoidOp monoid) {
 /// Why the weights of `op` stay as they are; empty where they are scaled.
 static StringRef whyKept(AggregateOp op, MonoidOp monoid,
                          const ::attn::TargetInfo &target) {
-  if (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() != 0)
+  bool isSum =
+      monoid.getKind() == MonoidKind::cocycle && monoid.getNumStats() == 0;
+  bool fades = llvm::is_contained({MonoidKind::suffix, MonoidKind::prefix},
+                                  monoid.getKind());
+  if (!isSum && !fades)
     return "its monoid is no sum without a statistic";
+  if (fades && (!areSmall(op, monoid) || !gatesFade(monoid)))
+    return "weights and gates of its monoid are not all known to be at most 1";
   ProductTypes types = findProductTypes(op, monoid, target);
   if (!types.values || !types.values.isF16() || op.getValues().empty())
     return "its weights are not rounded to f16";
@@ -198,47 +236,47 @@ static void finalizeWithPower(Region &finalize, MonoidOp monoid) {
            powerOf(b, finalize.getLoc(), size));
 }
 
+/// Multiplies what `yield` gives for values, behind statistics, by one factor.
+static void multiplyValues(Operation *yield, MonoidOp monoid) {
+  OpBuilder b(yield);
+  Value scale = constant(b, yield->getLoc(), scaleOfSmall);
+  auto entries = yield->getOpOperands().drop_front(monoid.getNumStats());
+  for (auto [i, entry] : llvm::enumerate(entries))
+    if (isValue(monoid, i))
+      entry.set(arith::MulFOp::create(b, yield->getLoc(), entry.get(), scale));
+}
+
 /// Multiplies the weights of values by one factor.
 static void addScale(MonoidOp monoid) {
   Operation *yield = monoid.getLift().front().getTerminator();
-  OpBuilder b(yield);
-  Value scale = constant(b, monoid.getLoc(), scaleOfSmall);
-  for (OpOperand &weight : yield->getOpOperands())
-    if (isValue(monoid, weight.getOperandNumber()))
-      weight.set(
-          arith::MulFOp::create(b, monoid.getLoc(), weight.get(), scale));
+  multiplyValues(yield, monoid);
 }
 
 static void finalizeWithScale(Region &finalize, MonoidOp monoid) {
   if (finalize.empty())
     return;
   OpBuilder b = OpBuilder::atBlockBegin(&finalize.front());
-  multiply(b, finalize, /*first=*/0, monoid, /*valuesOnly=*/true,
+  multiply(b, finalize, /*first=*/monoid.getNumStats(), monoid,
+           /*valuesOnly=*/true,
            constant(b, finalize.getLoc(), 1.0f / scaleOfSmall));
 }
 
-/// Makes `op` a reduction in `scaled`.
-static void rewrite(AggregateOp op, MonoidOp scaled) {
+/// Makes `op` a reduction in `scaled`, which has a power of its own or not.
+static void rewrite(AggregateOp op, MonoidOp scaled, bool hasPower) {
   op.setMonoidAttr(FlatSymbolRefAttr::get(scaled.getSymNameAttr()));
-  bool hasPower = scaled.getNumStats() != 0;
-  if (Region &finalize = op.getFinalize(); hasPower)
-    finalizeWithPower(finalize, scaled);
+  if (hasPower)
+    finalizeWithPower(op.getFinalize(), scaled);
   else
-    finalizeWithScale(finalize, scaled);
+    finalizeWithScale(op.getFinalize(), scaled);
   Region &init = op.getInit();
   if (init.empty())
     return;
-  // A state that is given is measured from 1.
   Operation *yield = init.front().getTerminator();
+  if (!hasPower)
+    return multiplyValues(yield, scaled);
+  // A state that is given is measured from 1.
   OpBuilder b(yield);
-  if (hasPower) {
-    yield->insertOperands(0, constant(b, op.getLoc(), 1.0f));
-    return;
-  }
-  Value scale = constant(b, op.getLoc(), scaleOfSmall);
-  for (OpOperand &sum : yield->getOpOperands())
-    if (isValue(scaled, sum.getOperandNumber()))
-      sum.set(arith::MulFOp::create(b, op.getLoc(), sum.get(), scale));
+  yield->insertOperands(0, constant(b, op.getLoc(), 1.0f));
 }
 
 namespace {
@@ -285,10 +323,10 @@ struct ScaleWeightsPass
                        tables.getSymbolTable(monoid->getParentOp()));
       if (explain)
         op.emitRemark("weights, rounded to f16, are scaled by ")
-            << (scaled.getNumStats() ? "a power of two for each row"
-                                     : "2^14, as none is above 1");
+            << (isSmall ? "2^14, as none is above 1"
+                        : "a power of two for each row");
       ++numScaled;
-      rewrite(op, scaled);
+      rewrite(op, scaled, /*hasPower=*/!isSmall);
     });
     if (scaledOnes.empty())
       return markAllAnalysesPreserved();

@@ -429,7 +429,9 @@ def AttnScaleWeightsPass : Pass<"attn-scale-weights", "::mlir::ModuleOp"> {
     that `init` gives has m = 1. A component that is no value is scaled with the
     others; where there are such, m is 2^-64 or more.
     Where each weight is 1 / (1 + exp(x)), weights are 2^14 times what they were,
-    and the sums of values 2^-14 times: there is no statistic.
+    and the sums of values 2^-14 times: there is no further statistic. So are they
+    of a `suffix` or `prefix` monoid whose gates are exp of a sum of what is at most
+    0, as the lift shows (minus a sum of exponentials, say).
 
     `attn.partial` and what reads its states, and reductions over queries or with
     several dots for each pair (gradients), are left alone.
