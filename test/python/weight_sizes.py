@@ -79,7 +79,8 @@ def check(what, got, want, size):
 
 def run(what, monoid, target, scale, sq, sk, causal=False, dead=0, dropout=0.0):
     """Rows of queries differ in size by powers of two, and 1/16 of them are 0."""
-    rows = 2.0 ** rng.integers(-4, 5, (1, 4, sq, 1)) * (rng.random((1, 4, sq, 1)) > 1 / 16)
+    rows = 2.0 ** rng.integers(-4, 5, (1, 4, sq, 1))
+    rows *= rng.random((1, 4, sq, 1)) > 1 / 16
     q = (rng.standard_normal((1, 4, sq, 64)) * rows).astype("f2")
     k, v = (rng.standard_normal((1, 2, sk, 64)).astype("f2") for _ in range(2))
     if scale > 1:  # results have to be numbers of f16
