@@ -1,25 +1,39 @@
 // RUN: attn-opt %s --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-choose-schedule --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile --tile-expand-stream --canonicalize | FileCheck %s
 
-// The weight of the third component is the score, in units of 2^20. It is made
-// from the statistic, with the factor: nothing is computed before the
-// reduction, and one tile is held, not two. A dead score, -inf, counts as the
-// least finite one, whose product with the factor 0 is 0. The score's factor
-// and the unit, a power of two, are one product.
+// The weight of the third component is the score, in units of 2^20. A GPU sums
+// exponents times their powers, which takes a multiply-add of each: the distance
+// of the score from the anchor. Where the anchor moves, all distances do, by the
+// exponent of the factor, and the sum takes as much times that of the weights in.
+// Only tiles that may have dead keys, whose exponents are -inf, have the least
+// finite number in their place. At the end it is a sum of scores again. Rows in
+// which a dot was -inf, whose sum is NaN, are done once more.
 
 // CHECK-DAG: %[[LEAST:.*]] = arith.constant -3.40282347E+38 : f32
-// CHECK-DAG: %[[SCALE:.*]] = arith.constant 1.1920929E-7 : f32
+// CHECK-DAG: %[[MOST:.*]] = arith.constant -1.024000e+03 : f32
 // The first tile, which may be masked, and full ones.
+// CHECK: arith.maxnumf %{{.*}}, %[[LEAST]] : f32
 // CHECK: tile.dot %{{.*}} acc
 // CHECK: %[[DOT:.*]] = tile.dot
-// CHECK-NEXT: tile.reduce ins(%[[DOT]]
+// CHECK-NEXT: %[[TOP:.*]] = tile.reduce ins(%[[DOT]]
+// CHECK: tile.map ins(%{{.*}}, %[[TOP]]
+// CHECK: %[[MOVED:.*]] = arith.addf
+// CHECK-NEXT: math.exp2 %[[MOVED]]
+// CHECK-NEXT: arith.maxnumf %[[MOVED]], %[[MOST]] : f32
 // CHECK: tile.map ins(%[[DOT]]
-// CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %[[X:.*]]: f32, %[[ANCHOR:.*]]: f32):
-// CHECK-NEXT: %[[GAP:.*]] = arith.addf %[[X]], %[[ANCHOR]] : f32
-// CHECK-NEXT: %[[EXPONENT:.*]] = arith.mulf %[[GAP]], %{{.*}} : f32
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %[[X:.*]]: f32, %[[OFFSET:.*]]: f32):
+// CHECK-NEXT: %[[EXPONENT:.*]] = math.fma %[[X]], %{{.*}}, %[[OFFSET]]
 // CHECK-NEXT: %[[FACTOR:.*]] = math.exp2 %[[EXPONENT]]
-// CHECK: %[[FINITE:.*]] = arith.maxnumf %[[X]], %[[LEAST]] : f32
-// CHECK: %[[PART:.*]] = arith.mulf %[[FINITE]], %[[SCALE]] : f32
-// CHECK: arith.mulf %[[PART]], %[[FACTOR]] : f32
+// CHECK-NEXT: %[[PART:.*]] = arith.mulf %[[EXPONENT]], %[[FACTOR]] : f32
+// CHECK-NEXT: arith.truncf
+// CHECK-NEXT: tile.yield %[[FACTOR]], %{{.*}}, %[[PART]]
+// CHECK: tile.map
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %[[ONES:.*]]: f32, %[[NEW:.*]]: f32, %[[SUM:.*]]: f32, %[[PARTS:.*]]: f32, %[[SCALE:.*]]: f32, %[[BY:.*]]: f32):
+// CHECK-NEXT: math.fma %[[ONES]], %[[SCALE]], %[[NEW]]
+// CHECK-NEXT: %[[FAR:.*]] = math.fma %[[ONES]], %[[BY]], %[[SUM]]
+// CHECK-NEXT: math.fma %[[FAR]], %[[SCALE]], %[[PARTS]]
+// A NaN beside a sum of weights that is none.
+// CHECK: arith.cmpf uno, %[[MEAN:.*]], %[[MEAN]]
+// CHECK-NEXT: arith.cmpf ord
 module attributes {attn.target = "sm_90a"} {
   func.func @entropy(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>, tensor<?x?x?xf32>) {
     %o:3 = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>) values(%v : tensor<?x?x?x64xbf16>) {monoid = @softmax_entropy, scale = 0.125 : f32} -> tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>, tensor<?x?x?xf32>

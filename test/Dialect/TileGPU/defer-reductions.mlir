@@ -129,3 +129,73 @@ tile_gpu.kernel @one_map(%p: !s, %l0: !row, %m0: !row, %n: i32, %out: memref<?xf
   }
   tile_gpu.return
 }
+
+// Of two sums one takes some of the other in, times what all threads of a row
+// know: shares go through both. Nor is the second one whole where the first is.
+
+// CHECK-LABEL: tile_gpu.kernel @mixed
+// CHECK: %[[LOOP:.*]]:2 = scf.for {{.*}} -> (!tile_gpu.vec<64xf32, row, partial>, !tile_gpu.vec<64xf32, row, partial>)
+// CHECK: %[[NEXT:.*]]:2 = tile_gpu.map
+// CHECK: } -> !tile_gpu.vec<64xf32, row, partial>, !tile_gpu.vec<64xf32, row, partial>
+// CHECK: scf.yield %[[NEXT]]#0, %[[NEXT]]#1
+tile_gpu.kernel @mixed(%p: !s, %l0: !row, %f: !row, %n: i32, %out: memref<?xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %b:2 = scf.for %i = %c0 to %n step %c1 iter_args(%l = %l0, %e = %l0) -> (!row, !row) : i32 {
+      %t = tile_gpu.reduce ins(%p : !s) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      %u = tile_gpu.reduce ins(%p : !s) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      %next:2 = tile_gpu.map ins(%l, %t, %e, %u, %f : !row, !row, !row, !row, !row) {
+      ^bb0(%r: i32, %c: i32, %old: f32, %more: f32, %sum: f32, %parts: f32, %factor: f32):
+        %z = math.fma %old, %factor, %more : f32
+        %mixed = math.fma %old, %factor, %sum : f32
+        %w = math.fma %mixed, %factor, %parts : f32
+        tile_gpu.yield %z, %w : f32, f32
+      } -> !row, !row
+      scf.yield %next#0, %next#1 : !row, !row
+    }
+    tile_gpu.global.store %b#0, %out[%c0] : !row, memref<?xf32>
+    tile_gpu.global.store %b#1, %out[%c0] : !row, memref<?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// What is mixed in is no sum of the loop.
+// CHECK-LABEL: tile_gpu.kernel @whole_mixed
+// CHECK-NOT: partial
+tile_gpu.kernel @whole_mixed(%p: !s, %l0: !row, %f: !row, %n: i32, %out: memref<?xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %b = scf.for %i = %c0 to %n step %c1 iter_args(%e = %l0) -> (!row) : i32 {
+      %u = tile_gpu.reduce ins(%p : !s) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !row
+      %next = tile_gpu.map ins(%e, %u, %f : !row, !row, !row) {
+      ^bb0(%r: i32, %c: i32, %sum: f32, %parts: f32, %factor: f32):
+        %mixed = math.fma %factor, %factor, %sum : f32
+        %w = math.fma %mixed, %factor, %parts : f32
+        tile_gpu.yield %w : f32
+      } -> !row
+      scf.yield %next : !row
+    }
+    tile_gpu.global.store %b, %out[%c0] : !row, memref<?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

@@ -18,6 +18,10 @@
 // of weights that hold the score, which may meet it again in a difference, as
 // in an entropy. Then the difference comes before the product.
 //
+// A GPU sums weights that are the score times a constant as their distance from
+// the anchor instead, the exponent itself (TileAnchor.h): what moved the anchor
+// is in it, and one multiply-add an element is all that it takes.
+//
 //===----------------------------------------------------------------------===//
 
 #include "NamedRewrites.h"
@@ -133,8 +137,11 @@ struct OnlineFormPass : ::attn::impl::AttnOnlineFormPassBase<OnlineFormPass> {
         return;
       }
       ProductTypes types = findProductTypes(op, monoid, *target);
-      bool fuses = findWeightRounding(op, types) != WeightRounding::some &&
-                   !weightsFollowStatistic(monoid);
+      WeightRounding rounding = findWeightRounding(op, types);
+      bool fuses = rounding != WeightRounding::some;
+      if (weightsFollowStatistic(monoid))
+        fuses = rounding == WeightRounding::all && !target->isCpu() &&
+                findWeightSlopes(monoid);
       op->setAttr(getExponentName(),
                   StringAttr::get(op->getContext(), fuses
                                                         ? getFusedExponent()

@@ -136,6 +136,40 @@ bool mlir::attn::dividendIsStatistic(MonoidOp monoid) {
   return stat == dividend || (size && size.getOperand() == dividend);
 }
 
+std::optional<WeightSlopes> mlir::attn::findWeightSlopes(MonoidOp monoid) {
+  if (!weightsFollowStatistic(monoid) || monoid.hasFactors())
+    return std::nullopt;
+  WeightSlopes found;
+  std::optional<unsigned> ones;
+  Region &lift = monoid.getLift();
+  Value score = lift.getArgument(0);
+  ValueRange weights = getYielded(lift).drop_front(monoid.getNumStats());
+  for (auto [i, weight] : llvm::enumerate(weights)) {
+    bool isUnit = monoid.getComponent(i) == Component::unit;
+    if (isUnit && matchPattern(weight, m_OneFloat()))
+      ones = i;
+    found.slopes.push_back(0.0f);
+    if (!dependsOn(weight, score))
+      continue;
+    auto product = weight.getDefiningOp<arith::MulFOp>();
+    APFloat slope(1.0f);
+    bool isLinear =
+        weight == score ||
+        (product &&
+         ((product.getLhs() == score &&
+           matchPattern(product.getRhs(), m_ConstantFloat(&slope))) ||
+          (product.getRhs() == score &&
+           matchPattern(product.getLhs(), m_ConstantFloat(&slope)))));
+    if (!isUnit || !isLinear || !slope.isFinite() || slope.isZero())
+      return std::nullopt;
+    found.slopes.back() = slope.convertToFloat();
+  }
+  if (!ones)
+    return std::nullopt;
+  found.ones = *ones;
+  return found;
+}
+
 /// The finalize regions that the states of a reduction reach, null for the
 /// monoid's own; nothing when states are used in another way.
 static std::optional<SmallVector<Region *>> finalizers(Operation *op) {

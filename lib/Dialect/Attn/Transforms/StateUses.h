@@ -44,6 +44,15 @@ bool weighsByQuotient(MonoidOp monoid);
 /// its dividend, or the dividend itself.
 bool dividendIsStatistic(MonoidOp monoid);
 
+/// Where all weights that follow the statistic are the score times a constant
+/// and only summed, beside a sum of ones: the constant of each component, 0 for
+/// those whose weights are constants, and the sum of ones.
+struct WeightSlopes {
+  SmallVector<float> slopes;
+  unsigned ones = 0;
+};
+std::optional<WeightSlopes> findWeightSlopes(MonoidOp monoid);
+
 /// Types of what is made of a reduction: of its results, or of what the states
 /// of a partial are finalized to. Of states that are used in another way, their
 /// own.

@@ -37,13 +37,15 @@ using namespace mlir::attn;
 /// exp2(k * stat - k * anchor): of an offset -k * anchor in one fma, of an
 /// offset -anchor exactly 1 at the anchor.
 Value mlir::attn::exponential(ReductionContext &ctx, Value stat, Value offset,
-                              Value k, bool isWeight) {
+                              Value k, bool isWeight, Value *yielded) {
   Value exponent;
   if (ctx.form.fused)
     exponent = math::FmaOp::create(ctx.b, stat, k, offset);
   else
     exponent = arith::MulFOp::create(
         ctx.b, arith::AddFOp::create(ctx.b, stat, offset), k);
+  if (yielded)
+    *yielded = exponent;
   // A weight that is rounded to 16 bits may be approximate.
   auto flags = isWeight && ctx.form.shortWeights ? arith::FastMathFlags::afn
                                                  : arith::FastMathFlags::none;
@@ -115,8 +117,8 @@ static bool rowsHaveK(const ReductionContext &ctx, const KeyTile &tile) {
 /// The same where rows that are far are done again: one that stays below the
 /// least anchor, or comes to be above the greatest, has weights that are
 /// nothing until then.
-static void emitNearAnchor(ReductionContext &ctx, Value old, Value stat,
-                           Value rest, SmallVectorImpl<Value> &results) {
+static Value emitNearAnchor(ReductionContext &ctx, Value old, Value stat,
+                            Value rest, SmallVectorImpl<Value> &results) {
   Value k = scaleToBase(ctx);
   auto scaled = [&](Value x) -> Value {
     return arith::MulFOp::create(ctx.b, x, k);
@@ -133,18 +135,21 @@ static void emitNearAnchor(ReductionContext &ctx, Value old, Value stat,
   if (isF16(ctx))
     before =
         arith::MaximumFOp::create(ctx.b, before, scaled(ctx.form.leastAnchor));
-  results.push_back(math::Exp2Op::create(
-      ctx.b, arith::AddFOp::create(ctx.b, before, offset)));
+  Value moved = arith::AddFOp::create(ctx.b, before, offset);
+  results.push_back(math::Exp2Op::create(ctx.b, moved));
   if (rest)
     offset = math::FmaOp::create(ctx.b, rest, k, offset);
   results.push_back(offset);
+  return moved;
 }
 
 /// Within a map over rows: the factor of the old sums and the offset of the
 /// tile's exponents, exp2(stat * k + offset), for the new statistic `stat`; and
-/// whether the row is far, or its k.
-static void emitAnchor(ReductionContext &ctx, RowBlock &block, Value row,
-                       Value old, Value stat, SmallVectorImpl<Value> &results) {
+/// whether the row is far, or its k. Returns the exponent of the factor, where
+/// it is fused.
+static Value emitAnchor(ReductionContext &ctx, RowBlock &block, Value row,
+                        Value old, Value stat,
+                        SmallVectorImpl<Value> &results) {
   Value k = scaleToBase(ctx);
   // The row's part of the scores of a linear tile, that of the first key.
   Value rest;
@@ -163,7 +168,7 @@ static void emitAnchor(ReductionContext &ctx, RowBlock &block, Value row,
     Value offset = arith::NegFOp::create(ctx.b, anchor);
     results.push_back(exponential(ctx, old, offset, k, /*isWeight=*/false));
     results.push_back(offset);
-    return;
+    return {};
   }
   Value far = isFar(ctx, anchor);
   if (hasK)
@@ -174,14 +179,14 @@ static void emitAnchor(ReductionContext &ctx, RowBlock &block, Value row,
   // the factor 1, for a row whose maximum stays, however many tiles come. An
   // fma leaves what the product lost.
   Value before = arith::MulFOp::create(ctx.b, old, k);
-  results.push_back(math::Exp2Op::create(
-      ctx.b, arith::AddFOp::create(ctx.b, before, offset)));
+  Value moved = arith::AddFOp::create(ctx.b, before, offset);
+  results.push_back(math::Exp2Op::create(ctx.b, moved));
   if (rest)
     offset = math::FmaOp::create(ctx.b, rest, k, offset);
   results.push_back(offset);
   if (hasK) {
     results.push_back(k);
-    return;
+    return moved;
   }
   // Where a row far below 0 comes near, the rounding of its old offset is lost
   // from the factor of the old sums: 2^-64 of the new ones at most where f32
@@ -193,6 +198,12 @@ static void emitAnchor(ReductionContext &ctx, RowBlock &block, Value row,
     far = arith::OrIOp::create(ctx.b, far, some);
   }
   results.push_back(far);
+  return moved;
+}
+
+/// Where the factor is 0, the old sums times any finite number are nothing.
+static Value finiteMove(ReductionContext &ctx, Value moved) {
+  return arith::MaxNumFOp::create(ctx.b, moved, ctx.f32(-1024.0f));
 }
 
 /// Per row: the new statistics, the factors of the old sums and, for an
@@ -215,6 +226,8 @@ RowFactors mlir::attn::rescaleRows(ReductionContext &ctx, RowBlock &block,
     types.push_back(hasK ? rowTile(ctx)
                          : Type(ctx.tileType(ctx.schedule.getRows(), 1,
                                              ctx.b.getI1Type())));
+  if (ctx.form.slopes)
+    types.push_back(rowTile(ctx));
   SmallVector<Value> rows =
       ctx.map(inputs, types, [&](Value row, Value, ValueRange x) {
         ValueRange old = x.take_front(n);
@@ -223,7 +236,10 @@ RowFactors mlir::attn::rescaleRows(ReductionContext &ctx, RowBlock &block,
           added = scores(ctx, block, row, ctx.i32(0), added.front());
         SmallVector<Value> results = combineStats(ctx, old, added);
         if (ctx.form.exponential) {
-          emitAnchor(ctx, block, row, old[0], results[0], results);
+          Value moved =
+              emitAnchor(ctx, block, row, old[0], results[0], results);
+          if (ctx.form.slopes)
+            results.push_back(finiteMove(ctx, moved));
           return results;
         }
         results.append(ctx.rescale(old, results));
@@ -238,6 +254,8 @@ RowFactors mlir::attn::rescaleRows(ReductionContext &ctx, RowBlock &block,
     result.offset = rest[0];
   if (tellsFar)
     (hasK ? result.k : result.far) = rest[1];
+  if (ctx.form.slopes)
+    result.moved = rest.back();
   return result;
 }
 
@@ -247,13 +265,22 @@ void mlir::attn::anchorFarRows(ReductionContext &ctx, RowBlock &block,
   Value k = scaleToBase(ctx);
   Value some = tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), row.far,
                                    /*by_rows=*/true);
-  Type types[] = {stat.getType(), rowFactor.getType(), row.offset.getType()};
+  SmallVector<Type> types = {stat.getType(), rowFactor.getType(),
+                             row.offset.getType()};
+  if (row.moved)
+    types.push_back(row.moved.getType());
   auto anchored = [&]() -> SmallVector<Value> {
     Value zero = ctx.f32(0.0f);
     Type flags = row.far.getType(), rows = rowTile(ctx);
-    SmallVector<Value> own = ctx.map(
-        {block.state[0], row.stats[0], rowFactor, row.offset},
-        {rows, rows, rows, flags, rows}, [&](Value, Value, ValueRange x) {
+    SmallVector<Value> inputs = {block.state[0], row.stats[0], rowFactor,
+                                 row.offset};
+    SmallVector<Type> types = {rows, rows, rows, flags, rows};
+    if (row.moved) {
+      inputs.push_back(row.moved);
+      types.push_back(rows);
+    }
+    SmallVector<Value> own =
+        ctx.map(inputs, types, [&](Value, Value, ValueRange x) {
           Value old = x[0], now = x[1];
           auto parts = [&](Value anchor) {
             Value none = ctx.isIdentity(anchor);
@@ -280,8 +307,15 @@ void mlir::attn::anchorFarRows(ReductionContext &ctx, RowBlock &block,
             inverse = arith::DivFOp::create(
                 ctx.b, ctx.f32(ctx.form.base),
                 ctx.select(far, ctx.linear.scaleLog2, ctx.f32(ctx.form.base)));
-          return SmallVector<Value>{anchor, ctx.select(either, factor, x[2]),
-                                    ctx.select(far, zero, x[3]), far, inverse};
+          SmallVector<Value> results = {
+              anchor, ctx.select(either, factor, x[2]),
+              ctx.select(far, zero, x[3]), far, inverse};
+          if (row.moved)
+            results.push_back(ctx.select(
+                either,
+                ctx.select(ctx.isIdentity(old), zero, finiteMove(ctx, moved)),
+                x[4]));
+          return results;
         });
     Value shifted =
         ctx.map({stat, own[0], own[3], own[4]}, {stat.getType()},
@@ -296,14 +330,22 @@ void mlir::attn::anchorFarRows(ReductionContext &ctx, RowBlock &block,
                   return {ctx.select(x[2], distance, x[0])};
                 })
             .front();
-    return {shifted, own[1], own[2]};
+    SmallVector<Value> results = {shifted, own[1], own[2]};
+    if (row.moved)
+      results.push_back(own[5]);
+    return results;
   };
   SmallVector<Value> chosen = choose(ctx, some, types, anchored, [&] {
-    return SmallVector<Value>{stat, rowFactor, row.offset};
+    SmallVector<Value> results = {stat, rowFactor, row.offset};
+    if (row.moved)
+      results.push_back(row.moved);
+    return results;
   });
   stat = chosen[0];
   rowFactor = chosen[1];
   row.offset = chosen[2];
+  if (row.moved)
+    row.moved = chosen[3];
 }
 
 //===----------------------------------------------------------------------===//
@@ -423,4 +465,56 @@ SmallVector<Value> mlir::attn::toReferencePoint(ReductionContext &ctx,
   SmallVector<Value> exact = scaleComponents(ctx, state, row[1]);
   exact[0] = row[0];
   return exact;
+}
+
+/// The state, where `convert` gives sums of weights that are the score times a
+/// constant from such a sum, that of the ones, the score of the anchor and the
+/// constant.
+static SmallVector<Value>
+mapSlopes(ReductionContext &ctx, ValueRange state,
+          function_ref<Value(Value, Value, Value, Value)> convert) {
+  SmallVector<Value> mapped(state);
+  if (!ctx.form.slopes)
+    return mapped;
+  unsigned n = ctx.numStats();
+  Value ones = state[n + ctx.form.slopes->ones];
+  for (auto [i, slope] : llvm::enumerate(ctx.form.slopes->slopes)) {
+    if (slope == 0.0f)
+      continue;
+    mapped[n + i] =
+        ctx.map({state[n + i], ones, state[0]}, state[n + i].getType(),
+                [&, slope = slope](Value row, Value, ValueRange x) {
+                  Value score = inScoreUnits(ctx, x[2], row);
+                  Value sum = convert(x[0], x[1], score, ctx.f32(slope));
+                  // Without keys the anchor is -inf.
+                  return SmallVector<Value>{
+                      ctx.select(ctx.isIdentity(x[2]), ctx.f32(0.0f), sum)};
+                })
+            .front();
+  }
+  return mapped;
+}
+
+SmallVector<Value> mlir::attn::toDistances(ReductionContext &ctx,
+                                           ValueRange state) {
+  return mapSlopes(
+      ctx, state, [&](Value sum, Value ones, Value score, Value slope) {
+        Value anchor = arith::NegFOp::create(
+            ctx.b, arith::MulFOp::create(ctx.b, score, slope));
+        Value k = arith::DivFOp::create(ctx.b, ctx.f32(ctx.form.base), slope);
+        return arith::MulFOp::create(
+            ctx.b, math::FmaOp::create(ctx.b, anchor, ones, sum), k);
+      });
+}
+
+SmallVector<Value> mlir::attn::fromDistances(ReductionContext &ctx,
+                                             ValueRange state) {
+  return mapSlopes(
+      ctx, state, [&](Value sum, Value ones, Value score, Value slope) {
+        // The slope, a small one, first: it is there to keep sums finite.
+        Value anchor = arith::MulFOp::create(ctx.b, score, slope);
+        Value k = arith::DivFOp::create(ctx.b, slope, ctx.f32(ctx.form.base));
+        return math::FmaOp::create(ctx.b, anchor, ones,
+                                   arith::MulFOp::create(ctx.b, sum, k));
+      });
 }

@@ -15,17 +15,18 @@ namespace mlir::attn {
 /// What a row's state and the elements of a tile are rescaled by: with the new
 /// statistics, the factors of the old sums and, for an exponential, which has
 /// one, the offset of the exponents; and, where those are fused, whether the
-/// row is far, or its own k.
+/// row is far, or its own k; and the exponent of the factor, where sums of
+/// distances need it.
 struct RowFactors {
   SmallVector<Value> stats, factors;
-  Value offset, far, k;
+  Value offset, far, k, moved;
 };
 RowFactors rescaleRows(ReductionContext &ctx, RowBlock &block,
                        ArrayRef<Value> tileStats);
 
-/// exp2((stat + offset) * k), or fused.
+/// exp2((stat + offset) * k), or fused; and its exponent.
 Value exponential(ReductionContext &ctx, Value stat, Value offset, Value k,
-                  bool isWeight);
+                  bool isWeight, Value *exponent = nullptr);
 /// What a statistic is multiplied by for an exponent of 2.
 inline Value scaleToBase(ReductionContext &ctx) {
   return ctx.form.scaleLog2 ? ctx.form.scaleLog2 : ctx.f32(ctx.form.base);
@@ -51,6 +52,18 @@ Value isFar(ReductionContext &ctx, Value anchor, bool orAt = false);
 /// (p_old - p_new) + (a_old - a_new) * k, where the other p and a are 0.
 void anchorFarRows(ReductionContext &ctx, RowBlock &block, RowFactors &row,
                    Value &stat);
+
+/// A sum of weights exp(s - a) times c * s, where c is a constant, is c times
+/// the sum of s - a, the distance from the anchor a, and a times the sum of the
+/// weights. Within a kernel the sum of (s - a) * log2(e) is held, the exponent
+/// that the weight is made of: no element takes another look at its score. The
+/// difference of s and a mean of s does not see what rounding has moved the
+/// anchor by, as each exponent has it too. To such sums from those of the
+/// monoid, and back.
+SmallVector<Value> toDistances(ReductionContext &ctx, ValueRange state);
+SmallVector<Value> fromDistances(ReductionContext &ctx, ValueRange state);
+/// The score that a statistic stands for, a finite one where it is dead.
+Value finiteScore(ReductionContext &ctx, Value stat);
 
 /// Within a map: a statistic that is held in units of the dot.
 Value inScoreUnits(ReductionContext &ctx, Value stat, Value row);

@@ -10,7 +10,9 @@
 // that counts (TileAnchor.cpp). Scores that are dots, times a factor, are never
 // that large but where something has gone wrong before. So the walk over the
 // key tiles takes no notice, and a warp that finds such a row among its own at
-// the end does it again, key by key, from memory: right, and slow.
+// the end does it again, key by key, from memory: right, and slow. So it does
+// where a key's dot was -inf, which makes its exponent times its weight, 0, a
+// NaN.
 //
 //===----------------------------------------------------------------------===//
 
@@ -84,7 +86,7 @@ static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
   prepare(ctx, block);
   Type numbers = state[0].getType(), flags = far.getType();
   SmallVector<Value> row = ctx.map(
-      {far, state[0]}, {numbers, numbers, numbers, flags},
+      {far, state[0]}, {numbers, numbers, numbers, flags, numbers},
       [&](Value row, Value, ValueRange x) {
         Value live = liveByMask(ctx, block, row, ctx.i32(0)), old = x[1];
         live = arith::AndIOp::create(ctx.b, live, x[0]);
@@ -104,9 +106,9 @@ static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
           return ctx.select(ctx.isIdentity(stat), ctx.f32(0.0f),
                             math::Exp2Op::create(ctx.b, distance));
         };
-        return SmallVector<Value>{now, power(old), power(score), live};
+        return SmallVector<Value>{now, power(old), power(score), live, score};
       });
-  Value factor = row[1], weight = row[2], live = row[3];
+  Value factor = row[1], weight = row[2], live = row[3], score = row[4];
   SmallVector<Value> next = {row[0]};
   unsigned nextValue = 0;
   for (unsigned i = 0; i < ctx.numComponents(); ++i) {
@@ -117,6 +119,8 @@ static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
     auto entered = [&](Value, Value col, ValueRange x) {
       RegionCloner cloner(ctx.b);
       Region &lift = ctx.monoid.getLift();
+      if (ctx.form.weighsLate)
+        cloner.map(lift.getArgument(0), finiteScore(ctx, x[5]));
       cloner.map(lift.getArguments().drop_front(ctx.monoid.getNumScores()),
                  ctx.params());
       Value addend =
@@ -139,7 +143,7 @@ static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
       return SmallVector<Value>{ctx.select(x[4], sum, x[0])};
     };
     next.push_back(
-        ctx.map({old, factor, weight, live, far}, old.getType(), entered)
+        ctx.map({old, factor, weight, live, far, score}, old.getType(), entered)
             .front());
   }
   return next;
@@ -161,14 +165,33 @@ SmallVector<Value> mlir::attn::redoFarRows(ReductionContext &ctx,
                                            SmallVector<Value> state) {
   Type flags = ctx.tileType(ctx.schedule.getBlockQ(), 1, ctx.b.getI1Type());
   Value rows = ctx.toI32(ctx.liveRows);
+  // Sums of distances, and last the sum of ones.
+  SmallVector<Value> inputs = {state[0]};
+  if (ctx.form.slopes) {
+    auto components = ArrayRef(state).drop_front(ctx.numStats());
+    for (auto [sum, slope] : llvm::zip(components, ctx.form.slopes->slopes))
+      if (slope != 0.0f)
+        inputs.push_back(sum);
+    inputs.push_back(components[ctx.form.slopes->ones]);
+  }
   Value far =
-      ctx.map(state[0], flags,
+      ctx.map(inputs, flags,
               [&](Value row, Value, ValueRange x) {
                 Value no = arith::ConstantIntOp::create(ctx.b, false, 1);
                 // Of f16 what is below the least anchor was taken for that
                 // (emitNearAnchor).
                 Value some = ctx.select(ctx.isIdentity(x[0]), no,
                                         isFar(ctx, x[0], /*orAt=*/isF16(ctx)));
+                for (Value sum :
+                     x.slice(1, x.size() - std::min<size_t>(x.size(), 2))) {
+                  Value lost = arith::AndIOp::create(
+                      ctx.b,
+                      arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::UNO,
+                                            sum, sum),
+                      arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::ORD,
+                                            x.back(), x.back()));
+                  some = arith::OrIOp::create(ctx.b, some, lost);
+                }
                 Value inside = ctx.cmp(arith::CmpIPredicate::slt, row, rows);
                 return SmallVector<Value>{
                     arith::AndIOp::create(ctx.b, inside, some)};

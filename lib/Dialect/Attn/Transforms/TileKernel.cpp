@@ -212,11 +212,14 @@ static void buildRows(ReductionContext &ctx, ValueRange outputs) {
     return;
   }
   SmallVector<Value> state = initialState(ctx);
+  if (!ctx.reduction.getInitBody().empty())
+    state = toDistances(ctx, state);
   startRowSums(ctx, state);
   state =
       hasGroup(ctx.reduction) ? walkGroup(ctx, state) : streamKeys(ctx, state);
   if (sumsHaveOrder(ctx))
     state.truncate(state.size() - ctx.rowSumWeights.size());
+  state = fromDistances(ctx, state);
   if (ctx.form.redoesFar)
     state = redoFarRows(ctx, state);
   if (ctx.fixedAnchor) {

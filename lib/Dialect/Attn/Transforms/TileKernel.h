@@ -30,6 +30,7 @@
 #include "KernelBuilder.h"
 #include "KeyRanges.h"
 #include "NamedRewrites.h"
+#include "StateUses.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/Schedule.h"
 #include "llvm/ADT/SetVector.h"
@@ -148,6 +149,9 @@ struct ScoreForm : ScoreUnit {
   /// Weights are dividends over a function of the row's statistic
   /// (weighsByQuotient), and the dividends tell it (dividendIsStatistic).
   bool byQuotient = false, dividendIsStat = false;
+  /// Sums of weights that are the score times a constant are held as sums of
+  /// exponents times their powers (see `toDistances`).
+  std::optional<WeightSlopes> slopes;
   /// Scores of -inf need no test.
   bool deadIsNatural = false;
   /// `combine` on statistics does not commute.

@@ -70,6 +70,8 @@ void mlir::attn::readForm(ReductionContext &ctx) {
       ctx.form.exponential && weightsFollowStatistic(ctx.monoid);
   if (!scoreIsStatistic(ctx.monoid) && !ctx.form.weighsLate)
     return;
+  if (ctx.form.weighsLate && ctx.form.fused)
+    ctx.form.slopes = findWeightSlopes(ctx.monoid);
   ctx.form.deadIsNatural = true;
   ctx.form.dotIsStat = scoreIsDot(ctx.reduction);
   Region &score = ctx.reduction.getScoreBody();
@@ -226,11 +228,11 @@ static Weights mapWeights(ReductionContext &ctx, RowBlock &block,
 }
 
 /// components' = factor * components + sums over the tile; without factors the
-/// sums are added as they are.
-static SmallVector<Value> accumulate(ReductionContext &ctx, RowBlock &block,
-                                     ArrayRef<WeightGroup> groups,
-                                     const Weights &weights,
-                                     ArrayRef<Value> factors) {
+/// sums are added as they are. Distances of a sum from the anchor have become
+/// longer by what `moved` says, each times its weight.
+static SmallVector<Value>
+accumulate(ReductionContext &ctx, RowBlock &block, ArrayRef<WeightGroup> groups,
+           const Weights &weights, ArrayRef<Value> factors, Value moved = {}) {
   SmallVector<Value> components(ctx.numComponents());
   SmallVector<Value> inputs;
   SmallVector<Type> types;
@@ -259,12 +261,19 @@ static SmallVector<Value> accumulate(ReductionContext &ctx, RowBlock &block,
   if (!factors.empty())
     for (unsigned f : ofUnits)
       inputs.push_back(factors[f]);
+  if (moved)
+    inputs.push_back(moved);
   SmallVector<Value> sums =
       ctx.map(inputs, types, [&](Value, Value, ValueRange x) {
         SmallVector<Value> results;
         ValueRange scales = x.drop_front(2 * units.size());
         for (auto [u, i] : llvm::enumerate(units)) {
           Value old = x[2 * u], sum = x[2 * u + 1];
+          if (moved && ctx.form.slopes->slopes[i] != 0.0f) {
+            size_t ones =
+                llvm::find(units, ctx.form.slopes->ones) - units.begin();
+            old = math::FmaOp::create(ctx.b, x[2 * ones], x.back(), old);
+          }
           if (scales.empty()) {
             results.push_back(arith::AddFOp::create(ctx.b, old, sum));
             continue;
@@ -451,13 +460,15 @@ static SmallVector<Value> stepFixed(ReductionContext &ctx, RowBlock &block,
   return state;
 }
 
-/// The score that a statistic stands for, a finite one where it is dead.
-static Value finiteScore(ReductionContext &ctx, Value stat) {
-  // A NaN need not come through: the factor is one, too.
-  auto clamp = [&](Value x) -> Value {
-    return arith::MaxNumFOp::create(
-        ctx.b, x, ctx.f32(-std::numeric_limits<float>::max()));
-  };
+/// The least finite number in the place of -inf. A NaN need not come through:
+/// the factor is one, too.
+static Value clampToFinite(ReductionContext &ctx, Value x) {
+  return arith::MaxNumFOp::create(ctx.b, x,
+                                  ctx.f32(-std::numeric_limits<float>::max()));
+}
+
+Value mlir::attn::finiteScore(ReductionContext &ctx, Value stat) {
+  auto clamp = [&](Value x) { return clampToFinite(ctx, x); };
   if (!ctx.form.unit)
     return clamp(stat);
   // A product with what is no more than 1 stays finite.
@@ -557,10 +568,14 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
         ValueRange computed = x.slice(numTiles, lifted.size() - numTiles);
         ValueRange to = x.drop_front(lifted.size());
         SmallVector<Value> own;
-        Value dead;
+        Value dead, exponent;
         if (ctx.form.exponential) {
           own = {exponential(ctx, from[0], to[0], row.k ? to[1] : k,
-                             /*isWeight=*/true)};
+                             /*isWeight=*/true, &exponent)};
+          // Of a dead score it is -inf. Where there should be none, rows that
+          // have one are found by their NaN.
+          if (ctx.form.slopes && (block.tile.masked || !ctx.form.redoesFar))
+            exponent = clampToFinite(ctx, exponent);
         } else if (ctx.form.byQuotient) {
           own.assign(ctx.numFactors(), to[0]);
         } else {
@@ -573,6 +588,10 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
           if (earlyWeights.contains(group.first)) {
             weight = computed[llvm::find(earlyWeights, group.first) -
                               earlyWeights.begin()];
+          } else if (ctx.form.slopes &&
+                     dependsOn(group.first,
+                               ctx.monoid.getLift().getArgument(0))) {
+            weight = exponent;
           } else {
             RegionCloner cloner(ctx.b);
             Region &lift = ctx.monoid.getLift();
@@ -596,7 +615,7 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
         return results;
       });
   SmallVector<Value> state(row.stats);
-  state.append(accumulate(ctx, block, groups, weights, row.factors));
+  state.append(accumulate(ctx, block, groups, weights, row.factors, row.moved));
   return state;
 }
 

@@ -31,11 +31,13 @@ using namespace mlir;
 using namespace mlir::tile_gpu;
 
 namespace {
-/// One sum of one step: next = factor * old + reduce(...).
+/// One sum of one step: next = factor * old + reduce(...), or, with another sum
+/// of the same map, next = factor * (old + x * other) + reduce(...).
 struct Update {
   ReduceOp reduce;
   MapOp map;
   unsigned result;
+  Value old, other; // `other` may be null
 };
 
 /// A loop that carries such a sum, or a conditional that may add one more share
@@ -83,12 +85,28 @@ static BlockArgument argumentOf(MapOp map, Value value) {
   return found;
 }
 
+/// Whether `op` is the fma by which the update of another carried vector takes
+/// some of the sum `carried` in: carried * x + other, once used, as the first
+/// factor of an fma whose result the map yields.
+static bool isMixOf(Operation *op, Value carried) {
+  auto mix = dyn_cast<math::FmaOp>(op);
+  if (!mix || mix.getA() != carried || !mix->hasOneUse() ||
+      !isa<BlockArgument>(carried) || !isa<BlockArgument>(mix.getB()) ||
+      !isa<BlockArgument>(mix.getC()) || mix.getB() == carried ||
+      mix.getC() == carried || mix.getB() == mix.getC())
+    return false;
+  auto next = dyn_cast<math::FmaOp>(*mix->user_begin());
+  return next && next.getA() == mix.getResult() && next->hasOneUse() &&
+         isa<YieldOp>(*next->user_begin());
+}
+
 /// The update of `old`, a carried vector, by the only map that reads it, but
-/// for `other`.
-static std::optional<Update> findUpdate(Value old, Operation *other = nullptr) {
+/// for `ignored`.
+static std::optional<Update> findUpdate(Value old,
+                                        Operation *ignored = nullptr) {
   MapOp map;
   for (Operation *user : old.getUsers()) {
-    if (user == other)
+    if (user == ignored)
       continue;
     if (map || !isa<MapOp>(user))
       return std::nullopt;
@@ -97,16 +115,37 @@ static std::optional<Update> findUpdate(Value old, Operation *other = nullptr) {
   if (!map)
     return std::nullopt;
   BlockArgument carried = argumentOf(map, old);
-  if (!carried || !carried.hasOneUse())
+  if (!carried)
     return std::nullopt;
-  Operation *op = *carried.user_begin();
+  Operation *op = nullptr;
+  for (Operation *user : carried.getUsers()) {
+    if (isMixOf(user, carried))
+      continue;
+    if (op)
+      return std::nullopt;
+    op = user;
+  }
+  if (!op)
+    return std::nullopt;
+  // What is mixed in has to be a share as well (keepWholeMaps).
+  Value sum = carried, other;
+  if (auto mix = dyn_cast<math::FmaOp>(op); mix && mix.getC() == carried &&
+                                            mix->hasOneUse() &&
+                                            isMixOf(mix, mix.getA())) {
+    sum = mix;
+    op = *mix->user_begin();
+    unsigned number = cast<BlockArgument>(mix.getA()).getArgNumber();
+    if (number < 2)
+      return std::nullopt;
+    other = map.getInputs()[number - 2];
+  }
   Value added;
   if (auto fma = dyn_cast<math::FmaOp>(op)) {
-    if (fma.getC() == carried || fma.getA() == fma.getB())
+    if (fma.getC() == sum || fma.getA() == fma.getB())
       return std::nullopt;
     added = fma.getC();
   } else if (auto add = dyn_cast<arith::AddFOp>(op)) {
-    added = add.getLhs() == carried ? add.getRhs() : add.getLhs();
+    added = add.getLhs() == sum ? add.getRhs() : add.getLhs();
   } else {
     return std::nullopt;
   }
@@ -122,9 +161,9 @@ static std::optional<Update> findUpdate(Value old, Operation *other = nullptr) {
   if (!isRowSum(reduce) || !input.hasOneUse())
     return std::nullopt;
   // The factor must not see a share.
-  for (Value other : op->getOperands())
-    if (other != carried && other != added)
-      if (auto factor = dyn_cast<BlockArgument>(other))
+  for (Value operand : op->getOperands())
+    if (operand != sum && operand != added)
+      if (auto factor = dyn_cast<BlockArgument>(operand))
         if (auto type = dyn_cast<VecType>(
                 factor.getArgNumber() >= 2
                     ? map.getInputs()[factor.getArgNumber() - 2].getType()
@@ -135,7 +174,7 @@ static std::optional<Update> findUpdate(Value old, Operation *other = nullptr) {
   for (Type type : map.getResultTypes())
     if (!isa<VecType>(type))
       return std::nullopt;
-  return Update{reduce, map, use.getOperandNumber()};
+  return Update{reduce, map, use.getOperandNumber(), old, other};
 }
 
 /// The sum that a loop carries at `position`.
@@ -171,16 +210,21 @@ static std::optional<Site> findTail(Value sum) {
   return std::nullopt;
 }
 
-/// Drops sums until every map that updates one updates nothing else: shares
-/// and whole sums do not go through one map.
+/// Drops sums until every map that updates one updates nothing else, and takes
+/// in no other sums: shares and whole sums do not go through one map.
 static void keepWholeMaps(SmallVectorImpl<Site> &sites) {
   while (true) {
     DenseMap<Operation *, unsigned> updated;
-    for (Site &site : sites)
+    DenseSet<std::pair<Operation *, Value>> shares;
+    for (Site &site : sites) {
       ++updated[site.update.map];
+      shares.insert({site.update.map, site.update.old});
+    }
     size_t before = sites.size();
     llvm::erase_if(sites, [&](Site &site) {
-      return updated[site.update.map] != site.update.map->getNumResults();
+      auto [reduce, map, result, old, other] = site.update;
+      return updated[map] != map->getNumResults() ||
+             (other && !shares.contains({map, other}));
     });
     if (sites.size() == before)
       return;
