@@ -10,10 +10,11 @@
 // values, one for each channel; states stay in registers.
 //
 // With a threshold, scores stay in registers, too. Columns are looked at a few
-// at a time: while some row has a key among them that is above its threshold,
-// each row folds its next one. As many turns as the row with the most such keys
-// has are enough for all rows of a warp, and a turn takes the longer the more
-// columns there are.
+// at a time. Keys above their row's threshold are put aside, each into the slot
+// that its thread has for the column, until one's slot is taken, or the tile
+// ends. Then each row folds its next one, in turns: as many as the row with the
+// most such keys has are enough for all rows of a warp. Late keys come alone, so
+// that a turn for each of them would do most of its work for nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,6 +98,12 @@ static MapOp createMap(OpBuilder &b, Location loc, TypeRange results,
 }
 
 namespace {
+/// Keys that wait to be folded, one at most in the slot of a row and a column of
+/// a part: its column in the tile, that behind the last for none, and its score.
+struct Slots {
+  Value columns, scores;
+};
+
 /// Builds a fold with a threshold of scores in registers.
 struct ThresholdFold {
   OpBuilder &b;
@@ -106,9 +113,8 @@ struct ThresholdFold {
   Value scores, live;
   /// One value a row: a column, a score.
   VecType places, numbers;
-  /// Columns that are looked at together, those of all, and the first of them.
-  int64_t width = 16, first = 0;
-  Value part = {};
+  /// Columns that are looked at together, and those of all.
+  int64_t width = 16, numColumns = 0;
 
   Value number(int64_t value) {
     return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
@@ -121,19 +127,22 @@ struct ThresholdFold {
   }
   /// A fragment of the columns that are looked at.
   FragType like(Type element) {
-    auto type = cast<FragType>(part.getType());
-    return FragType::get(b.getContext(), type.getRows(), type.getCols(),
-                         element, type.getLayout(), type.getScope());
+    auto type = cast<FragType>(scores.getType());
+    return FragType::get(b.getContext(), type.getRows(), width, element,
+                         type.getLayout(), type.getScope());
   }
   void maskScores();
   Value floorOf(Value least);
   Value reduce(Value frag, VecType type, int64_t identity,
                function_ref<Value(Value, Value)> combine);
-  Value findNext(Value least, Value from);
-  Value scoreAt(Value column);
-  Value anyPasses(Value least, Value from = {});
+  Value findNext(Value columns);
+  Value scoreAt(const Slots &slots, Value column);
+  Value anyPasses(Value part, Value least, Value columns = {});
+  Value someTaken(const Slots &slots);
   SmallVector<Value> foldNext(ValueRange states, Value column, Value score);
-  SmallVector<Value> foldPart(ArrayRef<Value> initial);
+  SmallVector<Value> drain(ValueRange states, Slots slots);
+  SmallVector<Value> takePart(Value part, int64_t first,
+                              ArrayRef<Value> states, Slots &slots);
   SmallVector<Value> build(ArrayRef<Value> initial);
 };
 } // namespace
@@ -182,37 +191,27 @@ Value ThresholdFold::reduce(Value frag, VecType type, int64_t identity,
   return reduce.getResult(0);
 }
 
-/// The column of each row's next key above its threshold, from a column on;
-/// behind the last where there is none.
-Value ThresholdFold::findNext(Value least, Value from) {
-  auto columns = createMap(
-      b, loc, TypeRange(like(b.getI32Type())), {part, least, from},
-      [&](ValueRange x) {
-        Value later = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
-                                            x[4], x[1]);
-        Value next =
-            arith::AndIOp::create(b, loc, passes(b, loc, x[2], x[3]), later);
-        return SmallVector<Value>{
-            arith::SelectOp::create(b, loc, next, x[1], number(width))};
-      });
-  return reduce(columns.getResult(0), places, width, [&](Value x, Value y) {
+/// The least column of each row's slots; behind the last where all are empty.
+Value ThresholdFold::findNext(Value columns) {
+  return reduce(columns, places, numColumns, [&](Value x, Value y) {
     return Value(arith::MinSIOp::create(b, loc, x, y));
   });
 }
 
-/// Each row's score in a column. It is put together from bits: of a chain of
-/// selections among scores that a loop does not change, ptxas 12.8 to 13.0
-/// overwrites the scores (docs/performance/gpu-masks.md, "Selections").
-Value ThresholdFold::scoreAt(Value column) {
+/// Each row's score in the slot of a column. It is put together from bits: of a
+/// chain of selections among scores that a loop does not change, ptxas 12.8 to
+/// 13.0 overwrites the scores (docs/performance/gpu-masks.md, "Selections").
+Value ThresholdFold::scoreAt(const Slots &slots, Value column) {
   Type i32 = b.getI32Type(), f32 = b.getF32Type();
-  auto bits = createMap(
-      b, loc, TypeRange(like(i32)), {part, column}, [&](ValueRange x) {
-        Value here =
-            arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[1], x[3]);
-        Value word = arith::BitcastOp::create(b, loc, i32, x[2]);
-        return SmallVector<Value>{
-            arith::SelectOp::create(b, loc, here, word, number(0))};
-      });
+  auto bits =
+      createMap(b, loc, TypeRange(like(i32)),
+                {slots.scores, slots.columns, column}, [&](ValueRange x) {
+                  Value here = arith::CmpIOp::create(
+                      b, loc, arith::CmpIPredicate::eq, x[3], x[4]);
+                  Value word = arith::BitcastOp::create(b, loc, i32, x[2]);
+                  return SmallVector<Value>{
+                      arith::SelectOp::create(b, loc, here, word, number(0))};
+                });
   Value word = reduce(bits.getResult(0), places, 0, [&](Value x, Value y) {
     return Value(arith::OrIOp::create(b, loc, x, y));
   });
@@ -224,108 +223,184 @@ Value ThresholdFold::scoreAt(Value column) {
       .getResult(0);
 }
 
-/// The states of each row after its next key, and the column behind that.
+/// The states of each row after the key of a column, if it has one.
 SmallVector<Value> ThresholdFold::foldNext(ValueRange states, Value column,
                                            Value score) {
   SmallVector<Value> inputs(states);
   inputs.append({column, score});
   SmallVector<Type> results(states.getTypes());
-  results.push_back(places);
   Block &body = op.getBody().front();
   auto map = createMap(b, loc, results, inputs, [&](ValueRange x) {
     ValueRange old = x.slice(2, states.size());
     Value at = x[2 + states.size()], value = x.back();
     IRMapping mapping;
     mapping.map(body.getArgument(0), x[0]);
-    mapping.map(body.getArgument(1),
-                first ? arith::AddIOp::create(b, loc, at, number(first)) : at);
+    mapping.map(body.getArgument(1), at);
     mapping.map(body.getArgument(2), value);
     mapping.map(body.getArguments().drop_front(3), old);
     for (Operation &inside : body.without_terminator())
       b.clone(inside, mapping);
-    Value exists = less(at, number(width));
+    Value exists = less(at, number(numColumns));
     SmallVector<Value> next;
     for (auto [yielded, before] :
          llvm::zip(body.getTerminator()->getOperands(), old))
       next.push_back(arith::SelectOp::create(
           b, loc, exists, mapping.lookupOrDefault(yielded), before));
-    next.push_back(arith::AddIOp::create(b, loc, at, number(1)));
     return next;
   });
   return SmallVector<Value>(map.getResults());
 }
 
-/// Whether a row of this warp has a key above its threshold, from a column on
-/// where that is given.
-Value ThresholdFold::anyPasses(Value least, Value from) {
+/// Whether some row of this warp has a key above its threshold in `part`; with
+/// slots, one whose slot is taken.
+Value ThresholdFold::anyPasses(Value part, Value least, Value columns) {
   SmallVector<Value> inputs = {part, floorOf(least)};
-  if (from)
-    inputs.push_back(from);
-  auto some = createMap(b, loc, TypeRange(like(b.getI1Type())), inputs,
-                        [&](ValueRange x) {
-                          Value next = passes(b, loc, x[2], x[3]);
-                          if (from) {
-                            Value later = arith::CmpIOp::create(
-                                b, loc, arith::CmpIPredicate::sle, x[4], x[1]);
-                            next = arith::AndIOp::create(b, loc, next, later);
-                          }
-                          return SmallVector<Value>{next};
-                        });
+  if (columns)
+    inputs.push_back(columns);
+  auto some = createMap(
+      b, loc, TypeRange(like(b.getI1Type())), inputs, [&](ValueRange x) {
+        Value next = passes(b, loc, x[2], x[3]);
+        if (columns)
+          next = arith::AndIOp::create(b, loc, less(x[4], number(numColumns)),
+                                       next);
+        return SmallVector<Value>{next};
+      });
   // Warps need not wait for each other.
   return AnyOp::create(b, loc, b.getI1Type(), some.getResult(0),
                        /*by_rows=*/true);
 }
 
-/// Folds the keys of a part of the columns. In most parts no key passes.
-SmallVector<Value> ThresholdFold::foldPart(ArrayRef<Value> initial) {
-  auto branch = scf::IfOp::create(b, loc, ValueRange(initial).getTypes(),
-                                  anyPasses(initial[threshold]),
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(b, loc, initial);
-  b.setInsertionPointToStart(branch.thenBlock());
+/// Whether some row of this warp has a key in a slot.
+Value ThresholdFold::someTaken(const Slots &slots) {
+  auto taken = createMap(b, loc, TypeRange(like(b.getI1Type())), slots.columns,
+                         [&](ValueRange x) {
+                           return SmallVector<Value>{
+                               less(x[2], number(numColumns))};
+                         });
+  return AnyOp::create(b, loc, b.getI1Type(), taken.getResult(0),
+                       /*by_rows=*/true);
+}
 
-  Value from =
-      createMap(b, loc, TypeRange(places), initial[threshold], [&](ValueRange) {
-        return SmallVector<Value>{number(0)};
-      }).getResult(0);
-  SmallVector<Value> inits(initial);
-  inits.push_back(from);
+/// Folds the keys in the slots, of which some row has one: each row its next
+/// one at a time.
+SmallVector<Value> ThresholdFold::drain(ValueRange states, Slots slots) {
+  SmallVector<Value> inits(states);
+  inits.append({slots.columns, findNext(slots.columns)});
   SmallVector<Type> carried(ValueRange(inits).getTypes());
   SmallVector<Location> locations(carried.size(), loc);
   auto loop = scf::WhileOp::create(b, loc, carried, inits);
+  OpBuilder::InsertionGuard guard(b);
   Block *turn = b.createBlock(&loop.getBefore(), {}, carried, locations);
-  ValueRange states = turn->getArguments().drop_back();
-  Value column =
-      findNext(floorOf(states[threshold]), turn->getArguments().back());
-  SmallVector<Value> next = foldNext(states, column, scoreAt(column));
-  scf::ConditionOp::create(b, loc, anyPasses(next[threshold], next.back()),
-                           next);
-  Block *again = b.createBlock(&loop.getAfter(), {}, carried, locations);
-  scf::YieldOp::create(b, loc, again->getArguments());
-  b.setInsertionPointToEnd(branch.thenBlock());
-  scf::YieldOp::create(b, loc, loop.getResults().drop_back());
-  return SmallVector<Value>(branch.getResults());
+  ValueRange arguments = turn->getArguments();
+  Value column = arguments.back();
+  slots.columns = arguments.drop_back().back();
+  SmallVector<Value> next =
+      foldNext(arguments.drop_back(2), column, scoreAt(slots, column));
+  auto rest = createMap(
+      b, loc, TypeRange(slots.columns.getType()), {slots.columns, column},
+      [&](ValueRange x) {
+        Value here =
+            arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[2], x[3]);
+        return SmallVector<Value>{
+            arith::SelectOp::create(b, loc, here, number(numColumns), x[2])};
+      });
+  next.push_back(rest.getResult(0));
+  next.push_back(findNext(next.back()));
+  auto left = createMap(b, loc,
+                        TypeRange(VecType::get(b.getContext(), places.getSize(),
+                                               b.getI1Type(), places.getAxis(),
+                                               places.getScope(),
+                                               /*partial=*/false)),
+                        next.back(), [&](ValueRange x) {
+                          return SmallVector<Value>{
+                              less(x[2], number(numColumns))};
+                        });
+  Value again = AnyOp::create(b, loc, b.getI1Type(), left.getResult(0),
+                              /*by_rows=*/true);
+  scf::ConditionOp::create(b, loc, again, next);
+  Block *after = b.createBlock(&loop.getAfter(), {}, carried, locations);
+  scf::YieldOp::create(b, loc, after->getArguments());
+  return SmallVector<Value>(loop.getResults().drop_back());
+}
+
+/// Puts the keys of a part of the columns, from `first` on, into slots. In most
+/// parts no key passes, and in most others all slots that are wanted are empty.
+SmallVector<Value> ThresholdFold::takePart(Value part, int64_t first,
+                                           ArrayRef<Value> states,
+                                           Slots &slots) {
+  SmallVector<Value> given(states);
+  given.append({slots.columns, slots.scores});
+  auto choose = [&](Value condition, ValueRange otherwise,
+                    function_ref<SmallVector<Value>()> then) {
+    auto branch = scf::IfOp::create(b, loc, otherwise.getTypes(), condition,
+                                    /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(branch.elseBlock());
+    scf::YieldOp::create(b, loc, otherwise);
+    b.setInsertionPointToStart(branch.thenBlock());
+    scf::YieldOp::create(b, loc, then());
+    return SmallVector<Value>(branch.getResults());
+  };
+  SmallVector<Value> taken =
+      choose(anyPasses(part, states[threshold]), given, [&] {
+        ArrayRef<Value> kept = ArrayRef(given).drop_back();
+        SmallVector<Value> next =
+            choose(anyPasses(part, states[threshold], slots.columns), kept,
+                   [&] { return drain(states, slots); });
+        auto put = createMap(
+            b, loc, {slots.columns.getType(), slots.scores.getType()},
+            {part, floorOf(next[threshold]), next.back(), slots.scores},
+            [&](ValueRange x) {
+              Value passed = passes(b, loc, x[2], x[3]);
+              Value column =
+                  arith::AddIOp::create(b, loc, x[1], number(first));
+              return SmallVector<Value>{
+                  arith::SelectOp::create(b, loc, passed, column, x[4]),
+                  arith::SelectOp::create(b, loc, passed, x[2], x[5])};
+            });
+        next.pop_back();
+        llvm::append_range(next, put.getResults());
+        return next;
+      });
+  slots.scores = taken.pop_back_val();
+  slots.columns = taken.pop_back_val();
+  return taken;
 }
 
 SmallVector<Value> ThresholdFold::build(ArrayRef<Value> initial) {
   auto type = cast<FragType>(scores.getType());
-  int64_t cols = type.getCols();
-  if (cols % width)
-    width = cols;
+  numColumns = type.getCols();
+  if (numColumns % width)
+    width = numColumns;
   maskScores();
   SmallVector<Value> states(initial);
-  for (first = 0; first < cols; first += width) {
-    auto narrow =
-        FragType::get(b.getContext(), type.getRows(), width,
-                      type.getElementType(), type.getLayout(), type.getScope());
-    part = width == cols
-               ? scores
-               : FragColsOp::create(b, loc, narrow, scores, first).getResult();
-    states = foldPart(states);
-  }
-  return states;
+  auto partAt = [&](int64_t first) -> Value {
+    if (width == numColumns)
+      return scores;
+    return FragColsOp::create(b, loc, like(b.getF32Type()), scores, first);
+  };
+  // All slots are empty at first.
+  Value part = partAt(0);
+  Value columns =
+      createMap(b, loc, TypeRange(like(b.getI32Type())),
+                {part, floorOf(states[threshold])}, [&](ValueRange x) {
+                  return SmallVector<Value>{arith::SelectOp::create(
+                      b, loc, passes(b, loc, x[2], x[3]), x[1],
+                      number(numColumns))};
+                })
+          .getResult(0);
+  Slots slots = {columns, part};
+  for (int64_t first = width; first < numColumns; first += width)
+    states = takePart(partAt(first), first, states, slots);
+  Value some = someTaken(slots);
+  auto branch = scf::IfOp::create(b, loc, ValueRange(states).getTypes(), some,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, states);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, ArrayRef(drain(states, slots)).drop_back());
+  return SmallVector<Value>(branch.getResults());
 }
 
 LogicalResult ComputeLowering::lowerThresholdFold(tile::FoldOp op,
