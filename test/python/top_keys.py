@@ -33,9 +33,9 @@ def top_keys(q, k, count, **more):
     return results[..., 0::2], results[..., 1::2].astype("i4")
 
 
-def check(count, heads, rows, keys, depth, live=None, **more):
-    q = rng.standard_normal((2, heads, rows, depth)).astype("f4")
-    k = rng.standard_normal((2, 1, keys, depth)).astype("f4")
+def check(count, heads, rows, keys, depth, live=None, dtype="f4", **more):
+    q = rng.standard_normal((2, heads, rows, depth)).astype(dtype)
+    k = rng.standard_normal((2, 1, keys, depth)).astype(dtype)
     q[0, 0, rows // 2] = 0  # all scores are equal: the first keys win
     k[1, 0, keys // 2:] = k[1, 0, : keys - keys // 2]  # each score comes twice
     s = q.astype("f8") @ k.astype("f8").swapaxes(-1, -2) / np.sqrt(depth)
@@ -73,7 +73,12 @@ i, j = np.arange(40)[:, None], np.arange(300)
 few = {"rows": 40, "keys": 300, "depth": 32}
 check(8, 2, **few)
 check(3, 2, live=j <= i, causal="top_left", **few)
-if not emulated:
+if emulated:
+    # Tiles of warpgroups: keys wait for others, also behind the last of a tile.
+    check(8, 1, rows=100, keys=int(rng.integers(130, 500)), depth=64, dtype="f2")
+    check(3, 2, live=j <= i, causal="top_left", dtype="f2", **few)
+    check(4, 1, rows=70, keys=256, depth=64, dtype="f2")
+else:
     check(1, 3, **few)
     check(32, 1, **few)
     check(5, 1, rows=3, keys=2, depth=16)
