@@ -243,33 +243,41 @@ tile_gpu.kernel private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>
   tile_gpu.return
 }
 
-// Keys above a threshold, the next one of each row at a time, of 16 columns after the
-// others; scores stay in registers, and none is selected from among others.
+// Keys above a threshold wait in slots of 16 columns, those of the first ones without
+// a question. Where a slot is taken, and at the end, each row folds the next one of its
+// own at a time; scores stay in registers, and none is selected from among others.
 // CHECK-LABEL: kernel private @selection
 // CHECK-NOT: frag.store
-// CHECK: %[[S:.*]] = tile_gpu.frag.cols %{{.*}} first 0 : <16x64xf32, acc, warp> -> <16x16xf32, acc, warp>
-// CHECK: tile_gpu.any %{{.*}} by_rows
-// CHECK: scf.if
-// CHECK: scf.while (%[[BEST:.*]] = %{{.*}}, %[[AT:.*]] = %{{.*}}, %[[FROM:.*]] = %{{.*}})
-// CHECK: %[[LEAST:.*]] = tile_gpu.map ins(%[[BEST]] :
+// CHECK: %[[FIRST:.*]] = tile_gpu.frag.cols %{{.*}} first 0 : <16x64xf32, acc, warp> -> <16x16xf32, acc, warp>
 // CHECK: arith.cmpf ord
-// CHECK: %[[FOUND:.*]] = tile_gpu.map ins(%[[S]], %[[LEAST]], %[[FROM]] :
-// CHECK: arith.cmpi sle
+// CHECK: %[[WAIT:.*]] = tile_gpu.map ins(%[[FIRST]],
 // CHECK: arith.cmpf ugt
 // CHECK: arith.select
-// CHECK: %[[NEXT:.*]] = tile_gpu.reduce ins(%[[FOUND]] :
+// CHECK: %[[S:.*]] = tile_gpu.frag.cols %{{.*}} first 16
+// CHECK: tile_gpu.map ins(%[[S]],
+// CHECK: tile_gpu.any %{{.*}} by_rows
+// CHECK: scf.if
+// CHECK: tile_gpu.map ins(%[[S]], %{{.*}}, %[[WAIT]] :
+// CHECK: %[[TAKEN:.*]] = tile_gpu.any %{{.*}} by_rows
+// CHECK: scf.if %[[TAKEN]]
+// CHECK: %[[START:.*]] = tile_gpu.reduce ins(%[[WAIT]] :
 // CHECK: arith.minsi
-// CHECK: %[[BITS:.*]] = tile_gpu.map ins(%[[S]], %[[NEXT]] :
+// CHECK: scf.while (%{{.*}}, %{{.*}}, %[[COLUMNS:.*]] = %[[WAIT]], %[[NEXT:.*]] = %[[START]])
+// CHECK: %[[BITS:.*]] = tile_gpu.map ins(%[[FIRST]], %[[COLUMNS]], %[[NEXT]] :
 // CHECK: arith.bitcast
 // CHECK: tile_gpu.reduce ins(%[[BITS]] :
 // CHECK: arith.ori
-// CHECK: %[[FOLDED:.*]]:3 = tile_gpu.map
+// CHECK: %[[FOLDED:.*]]:2 = tile_gpu.map
 // CHECK: arith.maximumf
 // CHECK: arith.select
+// CHECK: %[[REST:.*]] = tile_gpu.map ins(%[[COLUMNS]], %[[NEXT]] :
+// CHECK: %[[THEN:.*]] = tile_gpu.reduce ins(%[[REST]] :
 // CHECK: tile_gpu.any %{{.*}} by_rows
-// CHECK: scf.condition(%{{.*}}) %[[FOLDED]]#0, %[[FOLDED]]#1, %[[FOLDED]]#2
-// CHECK: tile_gpu.frag.cols %{{.*}} first 16
+// CHECK: scf.condition(%{{.*}}) %[[FOLDED]]#0, %[[FOLDED]]#1, %[[REST]], %[[THEN]]
+// CHECK: tile_gpu.map ins(%[[S]], %{{.*}}, %{{.*}}, %[[FIRST]] :
 // CHECK: tile_gpu.frag.cols %{{.*}} first 48
+// CHECK: tile_gpu.any %{{.*}} by_rows
+// CHECK: scf.while
 // CHECK: tile_gpu.global.store
 tile_gpu.kernel private @selection(%O: memref<?xf32>) {
   tile_gpu.role "compute" warps(1) {

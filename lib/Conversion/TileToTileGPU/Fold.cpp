@@ -13,8 +13,8 @@
 // at a time. Keys above their row's threshold are put aside, each into the slot
 // that its thread has for the column, until one's slot is taken, or the tile
 // ends. Then each row folds its next one, in turns: as many as the row with the
-// most such keys has are enough for all rows of a warp. Late keys come alone, so
-// that a turn for each of them would do most of its work for nothing.
+// most such keys has are enough for all rows of a warp. Late keys come alone,
+// so that a turn for each of them would do most of its work for nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -98,8 +98,9 @@ static MapOp createMap(OpBuilder &b, Location loc, TypeRange results,
 }
 
 namespace {
-/// Keys that wait to be folded, one at most in the slot of a row and a column of
-/// a part: its column in the tile, that behind the last for none, and its score.
+/// Keys that wait to be folded, one at most in the slot of a row and a column
+/// of a part: its column in the tile, that behind the last for none, and its
+/// score.
 struct Slots {
   Value columns, scores;
 };
@@ -141,8 +142,8 @@ struct ThresholdFold {
   Value someTaken(const Slots &slots);
   SmallVector<Value> foldNext(ValueRange states, Value column, Value score);
   SmallVector<Value> drain(ValueRange states, Slots slots);
-  SmallVector<Value> takePart(Value part, int64_t first,
-                              ArrayRef<Value> states, Slots &slots);
+  SmallVector<Value> takePart(Value part, int64_t first, ArrayRef<Value> states,
+                              Slots &slots);
   SmallVector<Value> build(ArrayRef<Value> initial);
 };
 } // namespace
@@ -257,14 +258,14 @@ Value ThresholdFold::anyPasses(Value part, Value least, Value columns) {
   SmallVector<Value> inputs = {part, floorOf(least)};
   if (columns)
     inputs.push_back(columns);
-  auto some = createMap(
-      b, loc, TypeRange(like(b.getI1Type())), inputs, [&](ValueRange x) {
-        Value next = passes(b, loc, x[2], x[3]);
-        if (columns)
-          next = arith::AndIOp::create(b, loc, less(x[4], number(numColumns)),
-                                       next);
-        return SmallVector<Value>{next};
-      });
+  auto some = createMap(b, loc, TypeRange(like(b.getI1Type())), inputs,
+                        [&](ValueRange x) {
+                          Value next = passes(b, loc, x[2], x[3]);
+                          if (columns)
+                            next = arith::AndIOp::create(
+                                b, loc, less(x[4], number(numColumns)), next);
+                          return SmallVector<Value>{next};
+                        });
   // Warps need not wait for each other.
   return AnyOp::create(b, loc, b.getI1Type(), some.getResult(0),
                        /*by_rows=*/true);
@@ -272,11 +273,10 @@ Value ThresholdFold::anyPasses(Value part, Value least, Value columns) {
 
 /// Whether some row of this warp has a key in a slot.
 Value ThresholdFold::someTaken(const Slots &slots) {
-  auto taken = createMap(b, loc, TypeRange(like(b.getI1Type())), slots.columns,
-                         [&](ValueRange x) {
-                           return SmallVector<Value>{
-                               less(x[2], number(numColumns))};
-                         });
+  auto taken = createMap(
+      b, loc, TypeRange(like(b.getI1Type())), slots.columns, [&](ValueRange x) {
+        return SmallVector<Value>{less(x[2], number(numColumns))};
+      });
   return AnyOp::create(b, loc, b.getI1Type(), taken.getResult(0),
                        /*by_rows=*/true);
 }
@@ -296,25 +296,23 @@ SmallVector<Value> ThresholdFold::drain(ValueRange states, Slots slots) {
   slots.columns = arguments.drop_back().back();
   SmallVector<Value> next =
       foldNext(arguments.drop_back(2), column, scoreAt(slots, column));
-  auto rest = createMap(
-      b, loc, TypeRange(slots.columns.getType()), {slots.columns, column},
-      [&](ValueRange x) {
-        Value here =
-            arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, x[2], x[3]);
-        return SmallVector<Value>{
-            arith::SelectOp::create(b, loc, here, number(numColumns), x[2])};
-      });
+  auto rest = createMap(b, loc, TypeRange(slots.columns.getType()),
+                        {slots.columns, column}, [&](ValueRange x) {
+                          Value here = arith::CmpIOp::create(
+                              b, loc, arith::CmpIPredicate::eq, x[2], x[3]);
+                          return SmallVector<Value>{arith::SelectOp::create(
+                              b, loc, here, number(numColumns), x[2])};
+                        });
   next.push_back(rest.getResult(0));
   next.push_back(findNext(next.back()));
-  auto left = createMap(b, loc,
-                        TypeRange(VecType::get(b.getContext(), places.getSize(),
-                                               b.getI1Type(), places.getAxis(),
-                                               places.getScope(),
-                                               /*partial=*/false)),
-                        next.back(), [&](ValueRange x) {
-                          return SmallVector<Value>{
-                              less(x[2], number(numColumns))};
-                        });
+  auto left = createMap(
+      b, loc,
+      TypeRange(VecType::get(b.getContext(), places.getSize(), b.getI1Type(),
+                             places.getAxis(), places.getScope(),
+                             /*partial=*/false)),
+      next.back(), [&](ValueRange x) {
+        return SmallVector<Value>{less(x[2], number(numColumns))};
+      });
   Value again = AnyOp::create(b, loc, b.getI1Type(), left.getResult(0),
                               /*by_rows=*/true);
   scf::ConditionOp::create(b, loc, again, next);
@@ -352,8 +350,7 @@ SmallVector<Value> ThresholdFold::takePart(Value part, int64_t first,
             {part, floorOf(next[threshold]), next.back(), slots.scores},
             [&](ValueRange x) {
               Value passed = passes(b, loc, x[2], x[3]);
-              Value column =
-                  arith::AddIOp::create(b, loc, x[1], number(first));
+              Value column = arith::AddIOp::create(b, loc, x[1], number(first));
               return SmallVector<Value>{
                   arith::SelectOp::create(b, loc, passed, column, x[4]),
                   arith::SelectOp::create(b, loc, passed, x[2], x[5])};
@@ -381,14 +378,14 @@ SmallVector<Value> ThresholdFold::build(ArrayRef<Value> initial) {
   };
   // All slots are empty at first.
   Value part = partAt(0);
-  Value columns =
-      createMap(b, loc, TypeRange(like(b.getI32Type())),
-                {part, floorOf(states[threshold])}, [&](ValueRange x) {
-                  return SmallVector<Value>{arith::SelectOp::create(
-                      b, loc, passes(b, loc, x[2], x[3]), x[1],
-                      number(numColumns))};
-                })
-          .getResult(0);
+  Value columns = createMap(b, loc, TypeRange(like(b.getI32Type())),
+                            {part, floorOf(states[threshold])},
+                            [&](ValueRange x) {
+                              return SmallVector<Value>{arith::SelectOp::create(
+                                  b, loc, passes(b, loc, x[2], x[3]), x[1],
+                                  number(numColumns))};
+                            })
+                      .getResult(0);
   Slots slots = {columns, part};
   for (int64_t first = width; first < numColumns; first += width)
     states = takePart(partAt(first), first, states, slots);
