@@ -108,7 +108,11 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
                   (inPlace ? std::max(dots, 1 + problem.extraScores)
                            : dots + problem.extraScores);
     // Weights are rounded to tf32 where they are; in place, one after another.
-    if (!problem.tf32)
+    // A key that a threshold lets in has none: it waits in a slot, a number and
+    // a score for each of as many columns as are looked at together.
+    if (problem.hasThreshold)
+      held.weights = 2 * registers(onchip::slotColumns, 4);
+    else if (!problem.tf32)
       held.weights =
           registers(blockK, valueBytes) * (inPlace ? problem.extraScores : 1);
     if (problem.listedBits && unit.asynchronous)

@@ -119,6 +119,9 @@ struct StepRegisters {
   }
 };
 
+/// Columns of a tile that are compared with thresholds together.
+constexpr int64_t slotColumns = 16;
+
 /// Words of bits of a thread's two rows, and as many registers to get there.
 constexpr int64_t bitRegisters(int64_t keys) { return 4 * ((keys + 31) / 32); }
 

@@ -19,6 +19,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ComputeLowering.h"
+#include "attn/Analysis/OnChip.h"
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
@@ -115,7 +116,7 @@ struct ThresholdFold {
   /// One value a row: a column, a score.
   VecType places, numbers;
   /// Columns that are looked at together, and those of all.
-  int64_t width = 16, numColumns = 0;
+  int64_t width = ::attn::onchip::slotColumns, numColumns = 0;
 
   Value number(int64_t value) {
     return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
