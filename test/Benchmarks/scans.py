@@ -1,15 +1,20 @@
 """Scans on the CPU beside loops of torch: how long each takes.
 
 usage: scans.py [--tokens 4096] [--heads 16] [--depth 128] [--repeat 3]
-                [--rules "gated delta,simple GLA,GLA,KDA"] [--types f32,bf16]
+                [--rules "gated delta,simple GLA,GLA,KDA,KDA chunks"]
+                [--types f32,bf16] [--threads 1]
 
 The loops are what transformers runs for a gated delta rule where flash-linear-attention
 is not installed (torch_chunk_gated_delta_rule; without transformers it is left out),
 and plain forms as that project's naive files have them, written from the formulas:
-chunks of 64 tokens for gates of heads, token by token for gates of channels. Outputs
-are compared first. Each row has the fastest of so many runs, one of each in turns: one
-thread of each on the same core, and processor time, so that other programs count for
-little. Ours writes to an output that exists (`out`), for whose pages nobody waits.
+chunks of 64 tokens for gates of heads, and of those for gates of channels as well, or
+token by token. Outputs are compared first. Each row has the fastest of so many runs, one
+of each in turns: one thread of each on the same core, and processor time, so that other
+programs count for little; with more threads, of both, it is the clock's, of a machine
+that should be idle. Ours writes to an output that exists (`out`), for whose pages nobody
+waits. `of dots` is the rate at which ours does the operations of its rule (chunks of 64
+tokens; docs/performance/cpu.md), as a share of that of `tile.dot` alone, 64 x 128 by
+128 x 128 of the same type on as many threads.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -62,6 +67,92 @@ def recurrent_gla(q, k, v, g, beta=None):
     return o.to(kind)
 
 
+def chunked_kda(q, k, v, g, beta, chunk=64):
+    """Gates of key channels and the delta rule, in chunks: weights of a key for all
+    rows at once."""
+    kind, (b, h, t, d) = q.dtype, q.shape
+    q, k, v, g = (
+        x.float().reshape(b, h, -1, chunk, x.shape[-1])
+        for x in (q * d**-0.5, k, v, g)
+    )
+    beta, g = beta.float().reshape(b, h, -1, chunk), g.cumsum(-2)
+
+    def products(rows, keys, gates):
+        columns = [
+            ((rows * (gates - gates[..., j : j + 1, :]).exp()) @ keys[..., j, :, None])
+            for j in range(chunk)
+        ]
+        return torch.cat(columns, -1)
+
+    system = (products(k, k, g) * beta[..., None]).tril(-1) + torch.eye(chunk)
+    solve = lambda x: torch.linalg.solve_triangular(
+        system, x * beta[..., None], upper=False, unitriangular=True
+    )
+    erased, values = solve(g.exp() * k), solve(v)
+    state, o = torch.zeros(b, h, d, v.shape[-1]), torch.zeros_like(v)
+    for i in range(t // chunk):
+        qi, ki, gi = q[:, :, i], k[:, :, i], g[:, :, i]
+        own = products(qi, ki, gi).tril()
+        written = values[:, :, i] - erased[:, :, i] @ state
+        o[:, :, i] = (qi * gi.exp()) @ state + own @ written
+        kept = ((gi[:, :, -1:] - gi).exp() * ki).transpose(-1, -2) @ written
+        state = state * gi[:, :, -1].exp()[..., None] + kept
+    return o.reshape(b, h, t, -1).to(kind)
+
+
+DOTS = """
+!a = memref<?x?x128xT, strided<[?, ?, 1]>>
+!o = memref<?x64x128xf32, strided<[?, ?, 1]>>
+tile.kernel private @dots(%a: !a, %b: !a, %o: !o, %n: index, %block: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %zero = arith.constant 0.0 : f32
+  %none = tile.fill %zero : f32 -> !tile.tile<64x128xf32>
+  %x = tile.load %a[%block, %c0, %c0] : !a -> !tile.tile<64x128xT>
+  %y = tile.load %b[%block, %c0, %c0] : !a -> !tile.tile<128x128xT>
+  %sum = scf.for %i = %c0 to %n step %c1 iter_args(%acc = %none)
+      -> !tile.tile<64x128xf32> {
+    %d = tile.dot %x, %y acc %acc : !tile.tile<64x128xT>, !tile.tile<128x128xT>
+        -> !tile.tile<64x128xf32>
+    scf.yield %d : !tile.tile<64x128xf32>
+  }
+  tile.store %sum, %o[%block, %c0, %c0] : !tile.tile<64x128xf32>, !o
+  tile.return
+}
+func.func @main(%a: !a {attn.arg = {name = "a", dims = ["h", "m", "k"]}},
+    %b: !a {attn.arg = {name = "b", dims = ["h", "n", "k"]}},
+    %o: !o {attn.arg = {name = "o", output, dims = ["h", "64", "128"]}})
+    attributes {tile.plan} {
+  %c0 = arith.constant 0 : index
+  %h = memref.dim %a, %c0 : !a
+  %n = arith.constant 2000 : index
+  tile.launch @dots grid(%h) args(%a, %b, %o, %n : !a, !a, !o, index)
+  return
+}
+"""
+
+
+def rate_of_dots(kind, dtype, threads, clock):
+    """Operations of a second in products of tiles."""
+    kernel = attn.compile(DOTS.replace("xT", "x" + kind))
+    x, best = torch.randn(threads, 128, 128).to(dtype), float("inf")
+    for _ in range(5):
+        start = clock()
+        kernel(x, x)
+        best = min(best, clock() - start)
+    return threads * 2000 * 2 * 64 * 128 * 128 / best
+
+
+def count_operations(rule, h, t, d, c=64):
+    """Those of a scan in chunks, of d x d."""
+    each = 4 * c * d + 4 * d * d
+    if "beta" in rule:
+        each += 2 * d * d + 4 * c * d + 2 * c * c / 3
+    if "key" in rule:
+        each += (2 if "beta" in rule else 1) * 0.75 * c * d
+    return h * t * each
+
+
 def transformers_rule():
     try:
         from transformers.models.qwen3_next import modeling_qwen3_next as modeling
@@ -83,13 +174,16 @@ def main():
     parser.add_argument("--depth", type=int, default=128)
     parser.add_argument("--repeat", type=int, default=3)
     parser.add_argument("--rules", default="gated delta,simple GLA,GLA,KDA")
+    parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--types", default="f32,bf16")
     options = parser.parse_args()
     h, t, d = options.heads, options.tokens, options.depth
     torch.manual_seed(0)
-    torch.set_num_threads(1)
-    attn.set_num_threads(1)
-    if hasattr(os, "sched_setaffinity"):
+    threads = options.threads
+    torch.set_num_threads(threads)
+    attn.set_num_threads(threads)
+    clock = time.process_time if threads == 1 else time.perf_counter
+    if threads == 1 and hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, {max(os.sched_getaffinity(0))})
     head = -0.1 * torch.rand(1, h, t)
     key = -0.1 * torch.rand(1, h, t, d)
@@ -100,13 +194,15 @@ def main():
         ("simple GLA", "chunks", chunked_simple_gla, (head,), {}),
         ("GLA", "tokens", recurrent_gla, (key,), {}),
         ("KDA", "tokens", recurrent_gla, (key, beta), dict(beta=beta)),
+        ("KDA chunks", "chunks", chunked_kda, (key, beta), dict(beta=beta)),
     ]
     print(
-        f"torch {torch.__version__}, one thread, {t} tokens, "
+        f"torch {torch.__version__}, threads: {threads}, {t} tokens, "
         f"{h} heads, {d} x {d}"
     )
-    print("| rule | type | loop | loop ms | ours ms | ratio |")
-    print("|---|---|---|---|---|---|")
+    dots = {}
+    print("| rule | type | loop | loop ms | ours ms | ratio | GFLOP/s | of dots |")
+    print("|---|---|---|---|---|---|---|---|")
     for rule, loop, theirs, operands, more in rules:
         if theirs is None or rule not in options.rules.split(","):
             continue
@@ -127,13 +223,18 @@ def main():
                 best = dict.fromkeys(calls, float("inf"))
                 for _ in range(options.repeat):
                     for name, call in calls.items():
-                        start = time.process_time()
+                        start = clock()
                         call()
-                        best[name] = min(best[name], time.process_time() - start)
+                        best[name] = min(best[name], clock() - start)
+            if kind not in dots:
+                dots[kind] = rate_of_dots(kind, dtype, threads, clock)
             ratio = best["loop"] / best["ours"]
+            words = ("key" if operands[0] is key else "head",) + tuple(more)
+            rate = count_operations(words, h, t, d) / best["ours"]
             print(
                 f"| {rule} | {kind} | {loop} | {best['loop'] * 1e3:.0f} "
-                f"| {best['ours'] * 1e3:.0f} | {ratio:.1f} |",
+                f"| {best['ours'] * 1e3:.0f} | {ratio:.1f} | {rate * 1e-9:.0f} "
+                f"| {rate / dots[kind]:.2f} |",
                 flush=True,
             )
 
