@@ -22,6 +22,10 @@ ShapeRules::ShapeRules(func::FuncOp function) {
       addAppend(append);
     else if (auto scan = dyn_cast<mlir::attn::ScanOp>(op))
       addScan(scan);
+    else if (auto partial = dyn_cast<mlir::attn::ScanPartialOp>(op))
+      addScanPartial(partial);
+    else if (auto combine = dyn_cast<mlir::attn::ScanCombineOp>(op))
+      addScanCombine(combine);
     else if (auto unfold = dyn_cast<mlir::attn::UnfoldOp>(op))
       addUnfold(unfold);
     else if (isa<mlir::attn::CombineOp, mlir::attn::FinalizeOp>(op))
@@ -330,6 +334,42 @@ void ShapeRules::addScan(mlir::attn::ScanOp op) {
   for (Value operand : op->getOperands())
     if (!llvm::is_contained(op.getPool(), operand))
       apart.push_back(operand);
+}
+
+void ShapeRules::addScanPartial(mlir::attn::ScanPartialOp op) {
+  unsigned scope = nextScope(/*groups=*/false);
+  StringRef gates = op.getValueGates() ? "dv" : "d";
+  bindAll(op.getKey(), {"b", "hk", "t", "d"}, scope);
+  bindAll(op.getValue(), {"b", "hv", "t", "dv"}, scope);
+  for (Value value :
+       {Value(op.getWeight()), Value(op.getLogWeight()), Value(op.getDelta()),
+        Value(op.getEraseA()), Value(op.getEraseB())})
+    bindAll(value, {"b", "heads", "t", "d"}, scope);
+  bindAll(op.getDecay(), {"b", "heads", "t", gates}, scope);
+  for (Value capture : op.getGateCaptures())
+    bindAll(capture, {"heads", gates}, scope);
+  dims.bind(op.getLengths(), 0, "b", scope);
+  largest.push_back({"heads", {"hk", "hv"}, scope});
+  for (Value output : op.getOutputs())
+    bindAll(output, {"parts", "b", "heads"}, scope);
+  for (Value operand : op->getOperands())
+    apart.push_back(operand);
+}
+
+void ShapeRules::addScanCombine(mlir::attn::ScanCombineOp op) {
+  unsigned scope = nextScope(/*groups=*/false);
+  for (Value state : op.getStates())
+    bindAll(state, {"parts", "sequences", "heads", "d", "dv"}, scope);
+  bindAll(op.getMaps(), {"parts", "sequences", "heads"}, scope);
+  for (Value state : op.getInit())
+    bindAll(state, {"sequences", "heads", "d", "dv"}, scope);
+  for (Value output : op.getOutputs())
+    if (op.getPrefixes())
+      bindAll(output, {"parts", "sequences", "heads"}, scope);
+    else
+      bindAll(output, {"sequences", "heads"}, scope);
+  for (Value operand : op->getOperands())
+    apart.push_back(operand);
 }
 
 void ShapeRules::bindIndex(const Sources &sources, unsigned scope) {

@@ -129,6 +129,8 @@ private:
   void addAppend(mlir::attn::AppendOp op);
 
   void addScan(mlir::attn::ScanOp op);
+  void addScanPartial(mlir::attn::ScanPartialOp op);
+  void addScanCombine(mlir::attn::ScanCombineOp op);
   void addUnfold(mlir::attn::UnfoldOp op);
 
   /// What index operands are of, and what they may hold.

@@ -17,6 +17,7 @@
 
 #include "MaskTiles.h"
 #include "RowReduction.h"
+#include "Scans.h"
 #include "attn/Interpreter/Reference.h"
 
 #include <memory>
@@ -40,6 +41,7 @@ private:
   using Finalize =
       std::function<void(llvm::ArrayRef<Scalar>, const Row &, Scalars &)>;
 
+  FunctionValues allValues();
   llvm::LogicalResult evaluate(mlir::Operation &op);
   llvm::LogicalResult evaluateFolded(mlir::Operation &op);
   llvm::LogicalResult evaluateAttention(mlir::attn::AttentionOp op);

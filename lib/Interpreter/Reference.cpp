@@ -459,6 +459,14 @@ LogicalResult Evaluator::evaluateFused(FusedOp op) {
   return success();
 }
 
+/// For what is evaluated in a file of its own.
+::attn::detail::FunctionValues Evaluator::allValues() {
+  return {[&](Value value) { return values.lookup(value).get(); },
+          [&](Value result, std::vector<int64_t> shape) -> ReferenceValue & {
+            return define(result, std::move(shape));
+          }};
+}
+
 LogicalResult Evaluator::evaluate(Operation &op) {
   return llvm::TypeSwitch<Operation *, LogicalResult>(&op)
       .Case([&](AttentionOp op) { return evaluateAttention(op); })
@@ -469,20 +477,16 @@ LogicalResult Evaluator::evaluate(Operation &op) {
       .Case([&](CombineOp op) { return evaluateCombine(op); })
       .Case([&](FinalizeOp op) { return evaluateFinalize(op); })
       .Case([&](ScanOp op) {
-        ::attn::detail::FunctionValues all = {
-            [&](Value value) { return values.lookup(value).get(); },
-            [&](Value result, std::vector<int64_t> shape) -> ReferenceValue & {
-              return define(result, std::move(shape));
-            }};
-        return ::attn::detail::evaluateScan(op, all, options);
+        return ::attn::detail::evaluateScan(op, allValues(), options);
+      })
+      .Case([&](ScanPartialOp op) {
+        return ::attn::detail::evaluateScanPartial(op, allValues(), options);
+      })
+      .Case([&](ScanCombineOp op) {
+        return ::attn::detail::evaluateScanCombine(op, allValues(), options);
       })
       .Case([&](UnfoldOp op) {
-        ::attn::detail::FunctionValues all = {
-            [&](Value value) { return values.lookup(value).get(); },
-            [&](Value result, std::vector<int64_t> shape) -> ReferenceValue & {
-              return define(result, std::move(shape));
-            }};
-        return ::attn::detail::evaluateUnfold(op, all, options);
+        return ::attn::detail::evaluateUnfold(op, allValues(), options);
       })
       .Case([&](tensor::DimOp op) -> LogicalResult {
         const std::vector<int64_t> &shape = get(op.getSource())->shape;

@@ -41,8 +41,20 @@ public:
         isExact(options.rounding == ReferenceOptions::Rounding::Exact) {}
 
   LogicalResult run();
+  /// Evaluates the parts of an attn.scan_partial, whose scan `op` is.
+  LogicalResult runParts(ScanPartialOp parts);
 
 private:
+  /// The operands, and the regions.
+  LogicalResult prepare();
+  void evaluatePart(ScanPartialOp parts, int64_t part, int64_t sequence,
+                    int64_t head);
+  /// What some tokens of a head do to a state: [dk, dk], or numbers.
+  std::vector<double> mapOf(ScanPartialOp parts,
+                            reference::ScanProblem problem);
+  reference::ScanState scanned(const reference::ScanProblem &problem,
+                               reference::ScanState state,
+                               std::vector<double> &outputs) const;
   LogicalResult findSequences();
   LogicalResult checkShapes();
   LogicalResult check(StringRef name, Value value,
@@ -66,7 +78,8 @@ private:
   void finalize(std::vector<double> &outputs, int64_t sequence,
                 int64_t outputHead) const;
   LogicalResult checkCaptures();
-  reference::ScanProblem makeProblem(int64_t sequence, int64_t outputHead);
+  reference::ScanProblem makeProblem(int64_t sequence, int64_t outputHead,
+                                     const Sequence &own);
   reference::ScanState loadState(int64_t sequence, int64_t head);
   void storeState(const reference::ScanState &state, int64_t sequence,
                   int64_t head);
@@ -323,9 +336,9 @@ void ScanEvaluator::finalize(std::vector<double> &outputs, int64_t sequence,
 }
 
 reference::ScanProblem ScanEvaluator::makeProblem(int64_t sequence,
-                                                  int64_t outputHead) {
+                                                  int64_t outputHead,
+                                                  const Sequence &own) {
   using Gates = reference::ScanProblem::Gates;
-  const Sequence &own = sequences[size_t(sequence)];
   int64_t head = outputHead * stateHeads / outputHeads;
   auto ofState = [&](Value operand) {
     return rows(operand, sequence, head, own.begin, own.end);
@@ -431,26 +444,35 @@ void ScanEvaluator::storeState(const reference::ScanState &state,
     store(states.back(), state.largest);
 }
 
-void ScanEvaluator::evaluate(int64_t sequence, int64_t outputHead) {
-  reference::ScanProblem problem = makeProblem(sequence, outputHead);
-  int64_t group = outputHeads / stateHeads, head = outputHead / group;
-  reference::ScanState state = loadState(sequence, head);
-  std::vector<double> result;
+/// The state behind some tokens, from one before them.
+reference::ScanState
+ScanEvaluator::scanned(const reference::ScanProblem &problem,
+                       reference::ScanState state,
+                       std::vector<double> &outputs) const {
   if (isExact) {
-    result = reference::scan(problem, state);
-    finalize(result, sequence, outputHead);
+    outputs = reference::scan(problem, state);
   } else {
     const reference::SumOrder &how = reference::sumOrders[options.order];
-    result = reference::emulatedScan(
+    outputs = reference::emulatedScan(
         problem, state,
         {how.tiles ? options.tile : 1, how.lanes, how.backwards});
-    finalize(result, sequence, outputHead);
-    if (!cast<RankedTensorType>(op.getOutputs()[0].getType())
-             .getElementType()
-             .isF32())
-      for (double &x : result)
-        x = ::attn::detail::roundTo(x, options.rounding);
   }
+  return state;
+}
+
+void ScanEvaluator::evaluate(int64_t sequence, int64_t outputHead) {
+  reference::ScanProblem problem =
+      makeProblem(sequence, outputHead, sequences[size_t(sequence)]);
+  int64_t group = outputHeads / stateHeads, head = outputHead / group;
+  std::vector<double> result;
+  reference::ScanState state =
+      scanned(problem, loadState(sequence, head), result);
+  finalize(result, sequence, outputHead);
+  if (!isExact && !cast<RankedTensorType>(op.getOutputs()[0].getType())
+                       .getElementType()
+                       .isF32())
+    for (double &x : result)
+      x = ::attn::detail::roundTo(x, options.rounding);
   const Sequence &own = sequences[size_t(sequence)];
   int64_t lead = op.isPacked() ? 0 : sequence * outputHeads;
   int64_t length = output->shape[output->shape.size() - 2];
@@ -465,7 +487,7 @@ void ScanEvaluator::evaluate(int64_t sequence, int64_t outputHead) {
 // All of them
 //===----------------------------------------------------------------------===//
 
-LogicalResult ScanEvaluator::run() {
+LogicalResult ScanEvaluator::prepare() {
   if (failed(findSequences()) || failed(checkShapes()))
     return failure();
   for (auto [region, bound] : {std::pair(&op.getFeature(), &feature),
@@ -478,6 +500,12 @@ LogicalResult ScanEvaluator::run() {
       return failure();
     *bound = std::move(*compiled);
   }
+  return success();
+}
+
+LogicalResult ScanEvaluator::run() {
+  if (failed(prepare()))
+    return failure();
   std::vector<int64_t> shape = get(op.getQuery())->shape;
   shape[shape.size() - 3] = outputHeads;
   shape.back() = dv;
@@ -513,7 +541,90 @@ LogicalResult ScanEvaluator::run() {
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Parts
+//===----------------------------------------------------------------------===//
+
+std::vector<double> ScanEvaluator::mapOf(ScanPartialOp parts,
+                                         reference::ScanProblem problem) {
+  if (parts.isErasing()) {
+    // The same scan of an identity, to which nothing is written.
+    problem.valueChannels = dk;
+    problem.v.assign(size_t(problem.tokens * dk), 0);
+    problem.weight.assign(size_t(problem.tokens), 1);
+    reference::ScanState state;
+    state.matrix.assign(size_t(dk * dk), 0);
+    for (size_t d = 0; d < size_t(dk); ++d)
+      state.matrix[d * size_t(dk) + d] = 1;
+    std::vector<double> outputs;
+    return scanned(problem, state, outputs).matrix;
+  }
+  size_t width =
+      !op.hasChannelGates() ? 1 : size_t(op.getValueGates() ? dv : dk);
+  std::vector<double> sums(width);
+  auto rounded = [&](double x) { return isExact ? x : double(float(x)); };
+  for (size_t i = 0; i < problem.decay.size(); ++i)
+    sums[i % width] = rounded(sums[i % width] + problem.decay[i]);
+  for (double &x : sums)
+    x = parts.getLogWeight() ? x : rounded(std::exp(x));
+  return sums;
+}
+
+void ScanEvaluator::evaluatePart(ScanPartialOp parts, int64_t part,
+                                 int64_t sequence, int64_t head) {
+  auto count = static_cast<int64_t>(parts.getSplits());
+  int64_t tokens = get(op.getKey())->shape[2];
+  int64_t size = (tokens + count - 1) / count;
+  Sequence own = sequences[size_t(sequence)];
+  own.begin = std::min(part * size, own.end);
+  own.end = own.queryEnd = std::min((part + 1) * size, own.end);
+  reference::ScanProblem problem = makeProblem(sequence, head, own);
+  std::vector<double> outputs;
+  reference::ScanState state = scanned(problem, {}, outputs);
+  state.matrix.resize(size_t(dk * dv));
+  state.sum.resize(size_t(dk));
+  int64_t count0 = int64_t(sequences.size());
+  auto store = [&](ReferenceValue *to, ArrayRef<double> from) {
+    llvm::copy(from, to->data.begin() +
+                         ((part * count0 + sequence) * stateHeads + head) *
+                             int64_t(from.size()));
+  };
+  size_t next = 0;
+  store(states[next++], state.matrix);
+  if (op.getNormalize())
+    store(states[next++], state.sum);
+  if (op.getLogWeight())
+    store(states[next++], state.largest);
+  if (parts.hasMaps())
+    store(states[next++], mapOf(parts, problem));
+}
+
+LogicalResult ScanEvaluator::runParts(ScanPartialOp parts) {
+  if (failed(prepare()))
+    return failure();
+  auto count = int64_t(sequences.size());
+  for (auto [i, result] : llvm::enumerate(parts.getOutputs())) {
+    auto type = cast<RankedTensorType>(result.getType());
+    std::vector<int64_t> shape = type.getShape();
+    shape[1] = count, shape[2] = stateHeads;
+    states.push_back(&values.define(result, shape));
+  }
+  for (int64_t part = 0; part < int64_t(parts.getSplits()); ++part)
+    for (int64_t sequence = 0; sequence < count; ++sequence)
+      for (int64_t head = 0; head < stateHeads; ++head)
+        evaluatePart(parts, part, sequence, head);
+  return success();
+}
+
 namespace attn::detail {
+LogicalResult evaluateScanPartial(Operation *op, const FunctionValues &values,
+                                  const ReferenceOptions &options) {
+  auto parts = cast<ScanPartialOp>(op);
+  OpBuilder builder(op->getContext());
+  OwningOpRef<ScanOp> scan(parts.makeScan(builder));
+  return ScanEvaluator(*scan, values, options).runParts(parts);
+}
+
 LogicalResult evaluateScan(Operation *op, const FunctionValues &values,
                            const ReferenceOptions &options) {
   return ScanEvaluator(cast<ScanOp>(op), values, options).run();

@@ -29,6 +29,16 @@ llvm::LogicalResult evaluateScan(mlir::Operation *op,
                                  const FunctionValues &values,
                                  const ReferenceOptions &options);
 
+/// Evaluates an attn.scan_partial, part by part in the same way.
+llvm::LogicalResult evaluateScanPartial(mlir::Operation *op,
+                                        const FunctionValues &values,
+                                        const ReferenceOptions &options);
+
+/// Evaluates an attn.scan_combine, one part after the other.
+llvm::LogicalResult evaluateScanCombine(mlir::Operation *op,
+                                        const FunctionValues &values,
+                                        const ReferenceOptions &options);
+
 } // namespace attn::detail
 
 #endif // ATTN_LIB_INTERPRETER_SCANS_H

@@ -223,9 +223,15 @@ Result<HostTensor> Session::makeInput(const ArgInfo &arg) {
   for (size_t i = 0; i < shape.size(); ++i) {
     if (shape[i] >= 0)
       continue;
-    for (auto &[name, size] : options.sizes)
-      if (name == arg.dims[i])
-        shape[i] = size;
+    for (auto &[name, size] : options.sizes) {
+      // Also one that is the largest of others, "max(hk, hv)".
+      bool isPart = arg.dims[i].compare(0, 4, "max(") == 0 &&
+                    (arg.dims[i].find("(" + name + ",") != std::string::npos ||
+                     arg.dims[i].find(" " + name + ",") != std::string::npos ||
+                     arg.dims[i].find(" " + name + ")") != std::string::npos);
+      if (name == arg.dims[i] || isPart)
+        shape[i] = std::max(isPart ? shape[i] : -1, size);
+    }
     if (shape[i] >= 0)
       continue;
     std::string expected = "expected --input " + arg.name + "=FILE.npy, or ";

@@ -5,24 +5,17 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Attn/IR/Scan.h"
+#include "ScanVerifiers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Builders.h"
 
 using namespace mlir;
 using namespace mlir::attn;
+using namespace mlir::attn::detail;
 
 #define GET_OP_CLASSES
 #include "attn/Dialect/Attn/IR/AttnScanOps.cpp.inc"
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
-static bool sizesMeet(int64_t a, int64_t b) {
-  return a == b || ShapedType::isDynamic(a) || ShapedType::isDynamic(b);
-}
 
 int64_t ScanOp::getKeyChannels() { return typeOf(getKey()).getShape().back(); }
 int64_t ScanOp::getValueChannels() {
@@ -34,13 +27,12 @@ bool ScanOp::hasChannelGates() {
          typeOf(getDecay()).getRank() == typeOf(getQuery()).getRank();
 }
 
-/// Checks a tensor for each token of each state head: `width` channels, or none
-/// where it is 0.
-static LogicalResult verifyTokens(ScanOp op, StringRef name, Value value,
-                                  int64_t width) {
+LogicalResult mlir::attn::detail::verifyTokens(Operation *op, Value keys,
+                                               StringRef name, Value value,
+                                               int64_t width) {
   if (!value)
     return success();
-  auto type = typeOf(value), key = typeOf(op.getKey());
+  auto type = typeOf(value), key = typeOf(keys);
   int64_t rank = key.getRank() - (width ? 0 : 1);
   bool fits =
       type.getRank() == rank && (!width || type.getShape().back() == width);
@@ -49,7 +41,7 @@ static LogicalResult verifyTokens(ScanOp op, StringRef name, Value value,
             sizesMeet(type.getDimSize(d), key.getDimSize(d));
   if (fits)
     return success();
-  return op.emitOpError("expected ")
+  return op->emitOpError("expected ")
          << name << " for each token of a state head"
          << (width ? ", with " + std::to_string(width) + " channels" : "")
          << ", like " << key << ", but got " << type;
@@ -86,20 +78,21 @@ static LogicalResult verifyStates(ScanOp op, StringRef name, TypeRange states,
   return success();
 }
 
-/// Checks a region that makes one number of `count` others.
-static LogicalResult verifyElementwise(ScanOp op, Region &region,
-                                       StringRef name, size_t count = 1) {
+LogicalResult mlir::attn::detail::verifyElementwise(Operation *op,
+                                                    Region &region,
+                                                    StringRef name,
+                                                    size_t count) {
   if (region.empty())
     return success();
   Block &block = region.front();
-  Type f32 = Float32Type::get(op.getContext());
+  Type f32 = Float32Type::get(op->getContext());
   bool fits = llvm::all_of(block.getArgumentTypes(),
                            [&](Type type) { return type == f32; }) &&
               block.getNumArguments() == count && !block.empty() &&
               isa<YieldOp>(block.back()) &&
               block.back().getOperandTypes() == TypeRange(f32);
   if (!fits)
-    return op.emitOpError("expected ")
+    return op->emitOpError("expected ")
            << name << " to take "
            << (count == 1 ? "" : std::to_string(count) + " f32, ")
            << (count == 1 ? "and yield one f32"
@@ -120,23 +113,27 @@ static LogicalResult verifyElementwise(ScanOp op, Region &region,
   return success();
 }
 
+LogicalResult mlir::attn::detail::verifyGate(Operation *op, Region &gate,
+                                             ValueRange captures, bool hasDecay,
+                                             int64_t channels) {
+  if (!gate.empty() && !hasDecay)
+    return op->emitOpError("expected decay beside gate");
+  for (Value capture : captures) {
+    auto type = typeOf(capture);
+    bool isWide =
+        type.getRank() == 2 && channels && type.getShape().back() == channels;
+    if (type.getRank() != 1 && !isWide)
+      return op->emitOpError("expected captures of gate [h]")
+             << (channels ? " or [h, " + std::to_string(channels) + "]" : "")
+             << ", but got " << type;
+  }
+  return verifyElementwise(op, gate, "gate", 1 + captures.size());
+}
+
 /// Checks what `gate` and `finalize` take beside an element.
 static LogicalResult verifyCaptures(ScanOp op) {
   auto q = typeOf(op.getQuery()), v = typeOf(op.getValue());
   int64_t dv = op.getValueChannels();
-  int64_t gates = op.getValueGates() ? dv : op.getKeyChannels();
-  if (!op.getGate().empty() && !op.getDecay())
-    return op.emitOpError("expected decay beside gate");
-  for (Value capture : op.getGateCaptures()) {
-    auto type = typeOf(capture);
-    bool isWide = type.getRank() == 2 && op.hasChannelGates() &&
-                  type.getShape().back() == gates;
-    if (type.getRank() != 1 && !isWide)
-      return op.emitOpError("expected captures of gate [h]")
-             << (op.hasChannelGates() ? " or [h, " + std::to_string(gates) + "]"
-                                      : "")
-             << ", but got " << type;
-  }
   for (Value capture : op.getFinalizeCaptures()) {
     auto type = typeOf(capture);
     bool fits = type.getRank() == 1 || type.getShape().back() == dv;
@@ -148,9 +145,11 @@ static LogicalResult verifyCaptures(ScanOp op) {
       return op.emitOpError("expected captures of finalize [h], [h, ")
              << dv << "] or like the outputs, but got " << type;
   }
+  int64_t gates = op.getValueGates() ? dv : op.getKeyChannels();
   if (failed(verifyElementwise(op, op.getFeature(), "feature")) ||
-      failed(verifyElementwise(op, op.getGate(), "gate",
-                               1 + op.getGateCaptures().size())))
+      failed(verifyGate(op, op.getGate(), op.getGateCaptures(),
+                        op.getDecay() != nullptr,
+                        op.hasChannelGates() ? gates : 0)))
     return failure();
   return verifyElementwise(op, op.getFinalize(), "finalize",
                            1 + op.getFinalizeCaptures().size());
@@ -205,12 +204,12 @@ LogicalResult ScanOp::verify() {
     return emitOpError("expected decay for each value channel, as value_gates "
                        "says, but got ")
            << getDecay().getType();
-  if (failed(verifyTokens(*this, "decay", getDecay(), gates)) ||
-      failed(verifyTokens(*this, "weight", getWeight(), 0)) ||
-      failed(verifyTokens(*this, "log_weight", getLogWeight(), 0)) ||
-      failed(verifyTokens(*this, "delta", getDelta(), 0)) ||
-      failed(verifyTokens(*this, "erase", getEraseA(), dk)) ||
-      failed(verifyTokens(*this, "erase", getEraseB(), dk)))
+  if (failed(verifyTokens(*this, getKey(), "decay", getDecay(), gates)) ||
+      failed(verifyTokens(*this, getKey(), "weight", getWeight(), 0)) ||
+      failed(verifyTokens(*this, getKey(), "log_weight", getLogWeight(), 0)) ||
+      failed(verifyTokens(*this, getKey(), "delta", getDelta(), 0)) ||
+      failed(verifyTokens(*this, getKey(), "erase", getEraseA(), dk)) ||
+      failed(verifyTokens(*this, getKey(), "erase", getEraseB(), dk)))
     return failure();
   // (C6)
   bool erases = getDelta() || getEraseA();

@@ -55,6 +55,9 @@ private:
   void convertAppend(AppendOp op);
   void convertShare(ShareOp op);
   LogicalResult convertScan(ScanOp op);
+  /// On CPUs (TileScanParts.cpp).
+  LogicalResult convertScanPartial(ScanPartialOp op);
+  LogicalResult convertScanCombine(ScanCombineOp op);
   void launchScan(ScanOp op, ValueRange outputs, Value sequences, Value heads);
   void launchScanTokens(ScanOp op, ValueRange outputs, Value sequences,
                         Value heads);

@@ -131,11 +131,16 @@ Value ScanBuilder::numberOf(Value memref, ValueRange at) {
   return arith::ExtFOp::create(b, loc, b.getF32Type(), number);
 }
 
-Value ScanBuilder::relative(Value x, Value largest) {
+Value mlir::attn::relativeWeight(OpBuilder &b, Location loc, Value x,
+                                 Value largest) {
+  auto f32 = [&](float value) -> Value {
+    return arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
+                                          APFloat(value));
+  };
   Value none =
       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, x,
                             f32(-std::numeric_limits<float>::infinity()));
   Value factor =
       math::ExpOp::create(b, loc, arith::SubFOp::create(b, loc, x, largest));
-  return select(none, f32(0.0f), factor);
+  return arith::SelectOp::create(b, loc, none, f32(0.0f), factor);
 }

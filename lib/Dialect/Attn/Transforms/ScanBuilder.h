@@ -19,6 +19,9 @@
 
 namespace mlir::attn {
 
+/// exp(x - largest), where nothing relative to nothing is nothing.
+Value relativeWeight(OpBuilder &b, Location loc, Value x, Value largest);
+
 class ScanBuilder : public KernelBuilder {
 protected:
   ScanBuilder(ScanOp op, const ::attn::TargetInfo &target,
@@ -56,8 +59,9 @@ protected:
   /// Whether a matrix of states is transposed where its tile is.
   bool valuesFirst() { return scanOp.getValuesFirst(); }
 
-  /// exp(x - largest), where nothing relative to nothing is nothing.
-  Value relative(Value x, Value largest);
+  Value relative(Value x, Value largest) {
+    return relativeWeight(b, loc, x, largest);
+  }
   Value mulf(Value x, Value y) { return arith::MulFOp::create(b, loc, x, y); }
   Value addf(Value x, Value y) { return arith::AddFOp::create(b, loc, x, y); }
 

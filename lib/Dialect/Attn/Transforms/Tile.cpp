@@ -93,8 +93,9 @@ LogicalResult PlanBuilder::run() {
   }
   for (auto [i, value] : llvm::enumerate(returnOp.getOperands())) {
     Operation *def = value.getDefiningOp();
-    if (!def || !isa<AggregateOp, PartialOp, ScoresOp, CombineOp, FinalizeOp,
-                     ScanOp, FusedOp, UnfoldOp>(def))
+    if (!def ||
+        !isa<AggregateOp, PartialOp, ScoresOp, CombineOp, FinalizeOp, ScanOp,
+             ScanPartialOp, ScanCombineOp, FusedOp, UnfoldOp>(def))
       return returnOp.emitOpError("expected operand ")
              << i << " to be the result of an attn reduction";
     if (!returned.try_emplace(value, body->getArgument(numInputs + i)).second)
@@ -160,6 +161,10 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
   }
   if (auto scan = dyn_cast<ScanOp>(op))
     return convertScan(scan);
+  if (auto partial = dyn_cast<ScanPartialOp>(op))
+    return convertScanPartial(partial);
+  if (auto combine = dyn_cast<ScanCombineOp>(op))
+    return convertScanCombine(combine);
   if (auto fused = dyn_cast<FusedOp>(op))
     return convertFused(fused);
   if (auto unfold = dyn_cast<UnfoldOp>(op))
@@ -462,7 +467,8 @@ struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
     for (auto func : module.getOps<func::FuncOp>())
       if (func.walk([](Operation *op) {
                 return isa<AggregateOp, PartialOp, ScoresOp, CombineOp,
-                           FinalizeOp, ScanOp, UnfoldOp>(op)
+                           FinalizeOp, ScanOp, ScanPartialOp, ScanCombineOp,
+                           UnfoldOp>(op)
                            ? WalkResult::interrupt()
                            : WalkResult::advance();
               })
@@ -470,7 +476,8 @@ struct TilePass : ::attn::impl::AttnTilePassBase<TilePass> {
         funcs.push_back(func);
     module.walk([](Operation *op) {
       if (isa_and_nonnull<MonoidOp, AggregateOp, PartialOp, ScoresOp,
-                          FinalizeOp, ScanOp, UnfoldOp>(op->getParentOp()))
+                          FinalizeOp, ScanOp, ScanPartialOp, UnfoldOp>(
+              op->getParentOp()))
         defineIntegers(op);
     });
     for (func::FuncOp func : funcs)

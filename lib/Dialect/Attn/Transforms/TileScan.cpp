@@ -355,7 +355,8 @@ ScanKernel::Chunk ScanKernel::makeChunk(Value first) {
     chunk.narrowKey =
         loadTokens(keys, headOf(keys), first, keyCols,
                    cast<MemRefType>(keys.getType()).getElementType());
-  chunk.value = loadTokens(values, headOf(values), first, valueCols);
+  chunk.value = ofMap ? fill(f32(0.0f), valueRows())
+                      : loadTokens(values, headOf(values), first, valueCols);
   chunk.givenValue = chunk.value;
   if (gates == Gates::head)
     addHeadGates(chunk);
@@ -398,10 +399,9 @@ void ScanKernel::startBlock(Value block, Value segments) {
 
   auto work = findWork(block, /*tiles=*/1, segments);
   findRows();
-  if (!isCut())
-    return;
   segment = work.getPart();
-  cutSegment();
+  if (isCut())
+    cutSegment();
 }
 
 void ScanKernel::build(ValueRange outputs, Value block, ValueRange memory) {
@@ -436,7 +436,7 @@ void ScanKernel::walkChunks(ValueRange outputs) {
   Value output = outputs.front();
   bool readsEnd = scanOp.getWhole();
   State state = loadState();
-  if (segment)
+  if (isCut())
     state = passSegments(state);
   auto walk = [&](bool advances, bool reads) {
     SmallVector<Value> carried =
@@ -476,7 +476,7 @@ void ScanKernel::walkChunks(ValueRange outputs) {
   walk(/*advances=*/true, /*reads=*/!readsEnd);
   if (readsEnd)
     walk(/*advances=*/false, /*reads=*/true);
-  if (!segment)
+  if (!isCut())
     return storeState(state, outputs.drop_front());
   auto ifLast = scf::IfOp::create(b, loc, isLastSegment);
   OpBuilder::InsertionGuard guard(b);

@@ -44,6 +44,10 @@ public:
   /// the tokens of all but the last of them are, to memory of these types.
   void summarize(ValueRange memory, Value block);
   static SmallVector<MemRefType> getSummaryTypes(ScanOp op);
+  /// The kernel of an attn.scan_partial, of whose parts the operation is a
+  /// scan: writes what each does to a state (TileScanParts.cpp). `outputs` as
+  /// above.
+  void buildPart(ValueRange outputs, Value block, int64_t parts, bool hasMaps);
 
 private:
   /// S, z and m, those that there are.
@@ -78,6 +82,12 @@ private:
   void startBlock(Value block, Value segments);
   bool isCut() { return scanOp.getSegments().value_or(1) > 1; }
   void cutSegment();
+  void cutPart(int64_t parts);
+  /// What the tokens of a part leave of a state, and, of head or channel gates,
+  /// the product of all.
+  std::pair<State, Value> walkPart(const State &first, bool keepsGates);
+  void storePart(Value tile, Value memory, unsigned numChannels,
+                 bool isVector = false);
   State passSegments(const State &first);
   State loadState();
   void storeState(const State &state, ValueRange outputs);
@@ -155,6 +165,9 @@ private:
   int64_t chunkSize = 0, levels = 0;
   int64_t keyChannels = 0, valueChannels = 0, keyCols = 0, valueCols = 0;
   bool isReading = false; // of the tokens at hand, those of queries
+  /// Whether values are taken for 0, so that a state is what a map leaves of
+  /// it.
+  bool ofMap = false;
   /// Of segments: the block's, and what those before it are.
   Value segment, isLastSegment;
   SmallVector<Value> summaries;

@@ -24,6 +24,7 @@
 
 namespace mlir::attn {
 class ScanOp; // Scan.h
+class ScanPartialOp;
 } // namespace mlir::attn
 
 #define GET_OP_CLASSES

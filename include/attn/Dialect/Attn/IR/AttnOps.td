@@ -732,8 +732,8 @@ def Attn_FusedOp : Attn_Op<"fused", [
 def Attn_YieldOp : Attn_Op<"yield", [
     Pure, Terminator, ReturnLike,
     ParentOneOf<["MonoidOp", "AttentionOp", "AggregateOp", "PartialOp",
-                 "ScoresOp", "FinalizeOp", "ScanOp", "FusedOp",
-                 "UnfoldOp"]>]> {
+                 "ScoresOp", "FinalizeOp", "ScanOp", "ScanPartialOp",
+                 "FusedOp", "UnfoldOp"]>]> {
   let summary = "Ends a region with its values";
   let arguments = (ins
     Arg<Variadic<AnyType>, "The values of the region, as the enclosing "

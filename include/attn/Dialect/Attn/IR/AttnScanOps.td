@@ -183,4 +183,174 @@ def Attn_ScanOp : Attn_Op<"scan", [
   }];
 }
 
+//===----------------------------------------------------------------------===//
+// ScanPartialOp, ScanCombineOp
+//===----------------------------------------------------------------------===//
+
+def Attn_ScanPartialOp : Attn_Op<"scan_partial", [
+    AttrSizedOperandSegments, Pure]> {
+  let summary = "What parts of the tokens of a scan do to its state";
+  let description = [{
+    A part of the tokens of an `attn.scan` is a map of the state, S becomes
+    A S + B. Of `splits` parts of ceil(t / splits) tokens each, the last of them
+    shorter or empty, these are B, as the scan would leave it from an empty state
+    (S [splits, b, H, dk, dv], then z with `normalize` and m with `log_weight`),
+    and behind it A, in what it differs from 1:
+
+    | tokens have            | A                                             |
+    |---|---|
+    | nothing of these       | no result                                     |
+    | gates of heads         | [splits, b, H], a product of gates            |
+    | gates of channels      | [splits, b, H, dk], or of `value_gates` dv    |
+    | `log_weight` and gates | [splits, b, H], the logarithm of the product  |
+    | `delta` or `erase`     | the matrix, [splits, b, H, dk, dk]            |
+
+    `attn.scan_combine` multiplies them, and `attn.scan` takes the states that it
+    makes as `init`. So the tokens of a sequence may be in several calls, or on
+    several devices. Operands are those of `attn.scan`.
+
+    On CPUs.
+
+    Example:
+
+    ```mlir
+    func.func @parts(%k: tensor<?x?x?x128xf32>, %v: tensor<?x?x?x128xf32>,
+                     %g: tensor<?x?x?xf32>, %b: tensor<?x?x?xf32>)
+        -> (tensor<4x?x?x128x128xf32>, tensor<4x?x?x128x128xf32>) {
+      %s, %a = attn.scan_partial keys(%k : tensor<?x?x?x128xf32>)
+          values(%v : tensor<?x?x?x128xf32>) decay(%g : tensor<?x?x?xf32>)
+          delta(%b : tensor<?x?x?xf32>) {splits = 4}
+          -> tensor<4x?x?x128x128xf32>, tensor<4x?x?x128x128xf32>
+      return %s, %a : tensor<4x?x?x128x128xf32>, tensor<4x?x?x128x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Attn_FloatTensor, "The keys: [b, hk, t, dk].">:$key,
+    Arg<Attn_FloatTensor, "The values: [b, hv, t, dv].">:$value,
+    Arg<Optional<Attn_FloatTensor>, "Logarithms of gates, as in "
+        "`attn.scan`.">:$decay,
+    Arg<Optional<Attn_FloatTensor>, "Factor of what a token writes, [b, H, "
+        "t].">:$weight,
+    Arg<Optional<Attn_FloatTensor>, "Logarithm of that factor, [b, H, t]; "
+        "excludes `weight`.">:$log_weight,
+    Arg<Optional<Attn_FloatTensor>, "Factor beta of the delta rule, [b, H, t]; "
+        "excludes `erase_a`.">:$delta,
+    Arg<Optional<Attn_FloatTensor>, "Vector a of the term b (a^T S) of each "
+        "token, [b, H, t, dk].">:$erase_a,
+    Arg<Optional<Attn_FloatTensor>, "Vector b of that term, [b, H, t, "
+        "dk].">:$erase_b,
+    Arg<Optional<Attn_I32Vec>, "Tokens of each batch, [b], brought into [0, "
+        "t]; all t if absent.">:$lengths,
+    Arg<Variadic<Attn_FloatTensor>, "What `gate` takes beside an element of "
+        "`decay`: [H], or [H, d] where gates are of d channels.">:$gate_captures,
+    Arg<UnitAttr, "Gates of `decay` are of value channels.">:$value_gates,
+    Arg<UnitAttr, "The erase term reads the state before its "
+        "decay.">:$erase_before,
+    Arg<UnitAttr, "Whether there is a z.">:$normalize,
+    Arg<UnitAttr, "Rows of keys are divided by their norms, after "
+        "`feature`.">:$l2norm,
+    Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Number of parts.">:$splits,
+    Arg<OptionalAttr<I64Attr>, "Number of tokens that are computed at once, as "
+        "in `attn.scan`.">:$chunk);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The states that the parts leave, then what "
+        "they do to one, in f32, with the parts as first "
+        "dimension.">:$outputs);
+  let regions = (region MaxSizedRegion<1>:$feature, MaxSizedRegion<1>:$gate);
+  let assemblyFormat = [{
+    `keys` `(` $key `:` type($key) `)` `values` `(` $value `:` type($value) `)`
+    (`decay` `(` $decay^ `:` type($decay) `)`)?
+    (`weight` `(` $weight^ `:` type($weight) `)`)?
+    (`log_weight` `(` $log_weight^ `:` type($log_weight) `)`)?
+    (`delta` `(` $delta^ `:` type($delta) `)`)?
+    (`erase` `(` $erase_a^ `,` $erase_b `:` type($erase_a) `,` type($erase_b) `)`)?
+    (`lengths` `(` $lengths^ `:` type($lengths) `)`)?
+    attr-dict (`feature` $feature^)?
+    (`gate` (`(` $gate_captures^ `:` type($gate_captures) `)`)? $gate^)?
+    `->` type($outputs)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// S, and what is kept beside it.
+    unsigned getNumStates() {
+      return 1 + getNormalize() + static_cast<bool>(getLogWeight());
+    }
+    int64_t getKeyChannels();
+    int64_t getValueChannels();
+    /// Whether `decay` has gates for channels.
+    bool hasChannelGates();
+    bool isErasing() { return getDelta() || getEraseA(); }
+    /// A scan of the same tokens, which keys stand in for queries of. Nothing
+    /// uses it.
+    ScanOp makeScan(OpBuilder &builder);
+    /// Whether the parts do anything to a state but to add to it.
+    bool hasMaps() { return getDecay() || isErasing(); }
+  }];
+}
+
+def Attn_ScanCombineOp : Attn_Op<"scan_combine", [
+    AttrSizedOperandSegments, Pure]> {
+  let summary = "Multiplies parts of a scan in order, or applies them to a state";
+  let description = [{
+    Takes what `attn.scan_partial` says of parts of the tokens, with the parts as
+    first dimension: their states, S, z with `normalize`, m with `log_weight`, and
+    `maps` of what they do to a state. The product of two parts, the first one
+    leftmost, is
+
+        (A1, B1) (A2, B2) = (A2 A1, A2 B1 + B2)
+
+    With `init` the parts are applied to that state, [n, H, dk, dv], [n, H, dk] and
+    [n, H]: the results are the states behind all parts. Without it they are the
+    states and maps of their product. With `prefixes` results have a first
+    dimension of parts again, and are those of the first part, of the first two,
+    and so on.
+
+    On CPUs.
+
+    Example:
+
+    ```mlir
+    func.func @behind(%s: tensor<4x?x?x128x128xf32>, %a: tensor<4x?x?x128x128xf32>,
+                      %first: tensor<?x?x128x128xf32>) -> tensor<?x?x128x128xf32> {
+      %last = attn.scan_combine(%s : tensor<4x?x?x128x128xf32>)
+          maps(%a : tensor<4x?x?x128x128xf32>)
+          init(%first : tensor<?x?x128x128xf32>) -> tensor<?x?x128x128xf32>
+      return %last : tensor<?x?x128x128xf32>
+    }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Variadic<TensorOf<[F32]>>, "The states of the parts: S [parts, n, H, "
+        "dk, dv], with `normalize` z [parts, n, H, dk], with `log_weight` m "
+        "[parts, n, H].">:$states,
+    Arg<Optional<TensorOf<[F32]>>, "What the parts do to a state: [parts, n, "
+        "H], with channels behind it, or [parts, n, H, dk, dk]; nothing if "
+        "absent.">:$maps,
+    Arg<Variadic<TensorOf<[F32]>>, "A state that the parts are applied "
+        "to.">:$init,
+    Arg<UnitAttr, "The channels of `maps` are those of values.">:$value_gates,
+    Arg<UnitAttr, "Whether there is a z.">:$normalize,
+    Arg<UnitAttr, "Whether there is an m, and `maps` are "
+        "logarithms.">:$log_weight,
+    Arg<UnitAttr, "The results of each part and those before it.">:$prefixes);
+  let results = (outs
+    Res<Variadic<Attn_FloatTensor>, "The states in f32; without `init` then the "
+        "maps.">:$outputs);
+  let assemblyFormat = [{
+    `(` $states `:` type($states) `)` (`maps` `(` $maps^ `:` type($maps) `)`)?
+    (`init` `(` $init^ `:` type($init) `)`)? attr-dict `->` type($outputs)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    unsigned getNumStates() { return 1 + getNormalize() + getLogWeight(); }
+    int64_t getKeyChannels();
+    int64_t getValueChannels();
+    /// Whether maps are matrices.
+    bool hasMatrices();
+    /// Whether maps have a number for each channel.
+    bool hasChannels();
+  }];
+}
+
 #endif // ATTN_DIALECT_ATTN_IR_ATTNSCANOPS_TD
