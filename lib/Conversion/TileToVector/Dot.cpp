@@ -50,9 +50,10 @@ bool KernelLowering::usesAmx(DotOp op) {
 
 Layout KernelLowering::rhsLayout(DotOp op) {
   // One row reads all of it once: what is computed is not worth packing.
+  auto load = op.getRhs().getDefiningOp<LoadOp>();
   if (op.getType().getRows() == 1 && !op.getTransposeRhs() &&
       op.getRhs().getType().getElementType().isF32() &&
-      !op.getRhs().getDefiningOp<LoadOp>())
+      (!load || readsInPlace(load)))
     return Layout::RowMajor;
   if (usesPairs(op))
     return op.getTransposeRhs() ? Layout::PairsTransposed : Layout::Pairs;
@@ -193,8 +194,12 @@ LogicalResult KernelLowering::lowerDot(DotOp op) {
     dotAmx(op, lhs, *rhs, acc, out);
     return success();
   }
+  auto load = op.getAcc() ? op.getAcc().getDefiningOp<LoadOp>() : LoadOp();
   if (usesPairs(op))
     dotPairs(op, lhs, *rhs, acc, scale, out);
+  else if (op.getDepth() == 1 && load && readsInPlace(load) && target.hasFma &&
+           cast<MemRefType>(rhs->getType()).getRank() == 1)
+    addOuterProduct(op, lhs, *rhs, acc, scale, out, findRowReader(op));
   else
     dotPanels(op, lhs, *rhs, acc, scale, out);
   return success();
@@ -282,12 +287,93 @@ void KernelLowering::outerProducts(DotOp op, Value acc, Value scale, Value out,
                       {rowIndices[r], columnIndices[v]});
     });
   };
-  int64_t width = panelVectors * lanes;
+  // One row leaves registers for more columns: whole rows of the other operand
+  // are read one after the other.
+  int64_t numVectors = panelVectors;
+  if (kernel.isWide)
+    numVectors = std::min(cols / lanes, 2 * panelVectors);
+  int64_t width = numVectors * lanes;
   int64_t whole = cols / width * width;
   if (whole)
-    loop(whole, width, loc, [&](Value col) { panel(col, panelVectors); });
+    loop(whole, width, loc, [&](Value col) { panel(col, numVectors); });
   if (cols > whole)
     panel(index(whole), (cols - whole) / lanes);
+}
+
+DotOp KernelLowering::findRowReader(DotOp op) {
+  for (Operation *user : op.getResult().getUsers()) {
+    auto reader = dyn_cast<DotOp>(user);
+    if (reader && reader->getBlock() == op->getBlock() &&
+        reader.getRhs() == op.getResult() && reader.getAcc() &&
+        reader.getAcc() != op.getResult() && !reader.getScale() &&
+        reader.getType().getRows() == 1 && !reader.getTransposeRhs() &&
+        !reader.getTransposeLhs() && buffer(reader.getLhs()) &&
+        buffer(reader.getAcc()) &&
+        reader.getLhs().getType().getElementType().isF32())
+      return reader;
+  }
+  return {};
+}
+
+/// Adds the product of a column and a row to a tile, row by row, as it lies in
+/// memory, and what `reader`, if any, makes of each row; sums and the row stay
+/// in registers.
+void KernelLowering::addOuterProduct(DotOp op, Value lhs, Value rhs, Value acc,
+                                     Value scale, Value out, DotOp reader) {
+  Location loc = op.getLoc();
+  TileType type = op.getType();
+  int64_t width = std::min(type.getCols(), 2 * panelVectors * lanes);
+  Value readerOut, readerLhs, readerAcc;
+  if (reader) {
+    readerLhs = buffer(reader.getLhs());
+    readerAcc = buffer(reader.getAcc());
+    readerOut = resultBuffer(reader.getResult(), reader.getAcc(), reader);
+    alreadyLowered.insert(reader);
+  }
+  auto strip = [&](Value first, int64_t count) {
+    SmallVector<Value> cols, columns, sums;
+    for (int64_t v = 0; v < count / lanes; ++v)
+      cols.push_back(
+          builder.createOrFold<arith::AddIOp>(loc, first, index(v * lanes)));
+    for (Value col : cols) {
+      // Of one row panels are the row.
+      columns.push_back(loadVector(rhs, col, lanes));
+      if (reader)
+        sums.push_back(loadVector(readerAcc, {index(0), col}, lanes));
+    }
+    auto step = [&](Value r, ArrayRef<Value> carried) {
+      auto spread = [&](Value element) {
+        return splat(toFloat(element, builder.getF32Type()), lanes);
+      };
+      Value left = spread(leftElement(op, lhs, r, index(0)));
+      Value factor, query;
+      if (scale)
+        factor = spread(memref::LoadOp::create(builder, loc, scale, r));
+      if (reader)
+        query = spread(leftElement(reader, readerLhs, index(0), r));
+      SmallVector<Value> next;
+      for (auto [i, col] : llvm::enumerate(cols)) {
+        Value sum = loadVector(acc, {r, col}, lanes);
+        if (factor)
+          sum = arith::MulFOp::create(builder, loc, sum, factor);
+        sum = math::FmaOp::create(builder, loc, left, columns[i], sum);
+        storeVector(sum, out, {r, col});
+        if (reader)
+          next.push_back(
+              math::FmaOp::create(builder, loc, query, sum, carried[i]));
+      }
+      return next;
+    };
+    if (!reader)
+      return loop(type.getRows(), 1, loc, [&](Value r) { step(r, {}); });
+    sums = carry(type.getRows(), sums, loc, step);
+    for (auto [i, sum] : llvm::enumerate(sums))
+      storeVector(sum, readerOut, {index(0), cols[i]});
+  };
+  int64_t whole = type.getCols() / width * width;
+  loop(whole, width, loc, [&](Value col) { strip(col, width); });
+  if (whole < type.getCols())
+    strip(index(whole), type.getCols() - whole);
 }
 
 Value KernelLowering::leftElement(DotOp op, Value lhs, Value row, Value k) {
@@ -305,6 +391,7 @@ void KernelLowering::dotPanels(DotOp op, Value lhs, Value rhs, Value acc,
   MicroKernel kernel;
   kernel.depthStep = 1;
   bool isPacked = cast<MemRefType>(rhs.getType()).getRank() == 1;
+  kernel.isWide = !isPacked && op.getType().getRows() == 1;
   kernel.columns = [&](Value col, Value k, int64_t numVectors) {
     if (!isPacked) {
       SmallVector<Value> columns;

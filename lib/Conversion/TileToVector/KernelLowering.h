@@ -161,11 +161,22 @@ private:
   /// Whether the results are needed in row-major form or packed.
   SmallVector<Layout> layoutsNeeded(Value value);
 
+  //===--- InPlace.cpp: tiles that stay in memory ---===//
+  /// Whether the tile is read where it is in memory.
+  bool readsInPlace(LoadOp op);
+  bool canReadInPlace(LoadOp op);
+  void openInPlace(LoadOp op);
+  /// The store that brings a result to where `load` has read its operand, so
+  /// that it may be computed there; or null.
+  StoreOp findUpdate(Value result, LoadOp load);
+
   //===--- Dot.cpp: micro kernels ---===//
   LogicalResult lowerDot(DotOp op);
   /// What tells one outer-product micro kernel from another.
   struct MicroKernel {
     int64_t depthStep;
+    /// Whether there is one row, of whose sums registers hold twice as many.
+    bool isWide = false;
     /// Vectors of columns from `col` at depth k.
     std::function<SmallVector<Value>(Value col, Value k, int64_t numVectors)>
         columns;
@@ -175,6 +186,10 @@ private:
   };
   void outerProducts(DotOp op, Value acc, Value scale, Value out,
                      const MicroKernel &kernel);
+  /// A product of one row with what `op` makes, whose operands are there.
+  DotOp findRowReader(DotOp op);
+  void addOuterProduct(DotOp op, Value lhs, Value rhs, Value acc, Value scale,
+                       Value out, DotOp reader);
   /// Element (row, k) of the left operand.
   Value leftElement(DotOp op, Value lhs, Value row, Value k);
   void dotPanels(DotOp op, Value lhs, Value rhs, Value acc, Value scale,
@@ -250,6 +265,7 @@ private:
   DenseMap<Value, Block *> homes;
   DenseMap<std::pair<Value, int>, Value> packedBuffers;
   SmallPtrSet<Operation *, 8> alreadyLowered;
+  DenseMap<Operation *, bool> inPlace;
 };
 
 } // namespace mlir::tile

@@ -404,6 +404,10 @@ LogicalResult KernelLowering::lowerLoad(LoadOp op) {
   if (!op.getVector() && ShapedType::isDynamic(source.getShape().back()))
     return op.emitOpError("expected the columns of the tensor to be static");
   Type elementType = storageType(type.getElementType());
+  if (readsInPlace(op)) {
+    openInPlace(op);
+    return success();
+  }
   for (Layout layout : layoutsNeeded(op.getResult())) {
     if (layout == Layout::RowMajor)
       continue;

@@ -208,8 +208,17 @@ Value KernelLowering::resultBuffer(Value result, ValueRange candidates,
     bool taken = llvm::any_of(op->getResults(), [&](Value other) {
       return other != result && buffers.lookup(other) == buffer(candidate);
     });
-    if (!taken && diesAt(candidate, op))
-      return buffers[result] = buffer(candidate);
+    if (taken || !diesAt(candidate, op))
+      continue;
+    // Memory is written by stores alone.
+    auto load = candidate.getDefiningOp<LoadOp>();
+    if (load && readsInPlace(load)) {
+      StoreOp store = findUpdate(result, load);
+      if (!store)
+        continue;
+      alreadyLowered.insert(store);
+    }
+    return buffers[result] = buffer(candidate);
   }
   return buffers[result] = allocate(type);
 }
@@ -366,6 +375,18 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp loop) {
       storage = fresh;
     }
     buffers[loop.getRegionIterArg(i)] = storage;
+  }
+  // What several products have on the right is packed once in each turn.
+  builder.setInsertionPointToStart(loop.getBody());
+  for (Value carried : loop.getRegionIterArgs()) {
+    int64_t numDots = 0;
+    for (OpOperand &use : carried.getUses()) {
+      auto dot = dyn_cast<DotOp>(use.getOwner());
+      numDots += dot && use.getOperandNumber() == 1 &&
+                 rhsLayout(dot) == Layout::Panels;
+    }
+    if (isTile(carried) && numDots > 1)
+      packComputed(carried);
   }
   if (failed(lowerBlock(*loop.getBody())))
     return failure();

@@ -113,12 +113,14 @@ Value ScanStepKernel::loadGates(Value channel, bool asColumn) {
   });
 }
 
+/// Without bounds, so that a state is read, and written, where it is.
 Value ScanStepKernel::loadState(Value channel) {
-  Value end = index(keyChannels);
+  tile::TileType type = tileType(partRows, valueCols);
+  if (!hasState)
+    return fill(f32(0.0f), type);
   return tile::LoadOp::create(
-      b, loc, tileType(partRows, valueCols), initialStates().front(),
-      ValueRange{where, head, channel, index(0)}, index(0),
-      exists ? select(exists, end, index(0)) : end,
+      b, loc, type, initialStates().front(),
+      ValueRange{where, head, channel, index(0)}, Value(), Value(),
       /*live=*/Value(), /*vector=*/false, /*transposed=*/false);
 }
 
@@ -159,8 +161,23 @@ void ScanStepKernel::build(ValueRange outputs, Value block) {
   valueCols = ::attn::paddedChannels(scanOp.getValueChannels(), target);
   findWork(block, /*tiles=*/1);
   findRows();
+  Value exists;
   where = findState(initialStates().front(), exists);
+  if (exists) {
+    auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/true);
+    tile::ReturnOp::create(b, loc);
+    b.setInsertionPointToStart(branch.thenBlock());
+    step(outputs);
+    b.setInsertionPointToStart(branch.elseBlock());
+    hasState = false;
+    return step(outputs);
+  }
+  step(outputs);
+  tile::ReturnOp::create(b, loc);
+}
 
+void ScanStepKernel::step(ValueRange outputs) {
+  gate = Value();
   Value keys = arg(scanOp.getKey()), values = arg(scanOp.getValue());
   Value queries = arg(scanOp.getQuery());
   Value keyHead = headOf(keys), row = loadRow(keys, keyHead);
@@ -213,22 +230,20 @@ void ScanStepKernel::build(ValueRange outputs, Value block) {
     Value factors = loadGates(channel, /*asColumn=*/true);
     if (gate)
       factors = fill(gate, tileType(partRows, 1));
+    // Before the state, so that its rows are read as they are changed.
+    Value query = output ? loadPart(queries, queryHead, channel) : Value();
     Value next = tile::DotOp::create(
         b, loc, type, loadPart(keys, keyHead, channel), written,
         loadState(channel), factors, /*ramp=*/Value(), /*transpose_rhs=*/false,
         /*tf32=*/false, /*transpose_lhs=*/true);
     Value sum = forOp.getRegionIterArg(0);
     if (output)
-      sum = tile::DotOp::create(b, loc, valueRow(),
-                                loadPart(queries, queryHead, channel), next,
-                                sum, /*scale=*/Value(), /*ramp=*/Value());
-    if (!to.empty() && to.front()) {
-      Value end = index(keyChannels);
-      tile::StoreOp::create(
-          b, loc, next, to.front(), ValueRange{where, head, channel, index(0)},
-          index(0), exists ? select(exists, end, index(0)) : end,
-          /*vector=*/false);
-    }
+      sum = tile::DotOp::create(b, loc, valueRow(), query, next, sum,
+                                /*scale=*/Value(), /*ramp=*/Value());
+    if (!to.empty() && to.front() && hasState)
+      tile::StoreOp::create(b, loc, next, to.front(),
+                            ValueRange{where, head, channel, index(0)}, Value(),
+                            Value(), /*vector=*/false);
     scf::YieldOp::create(b, loc, sum);
   }
   if (output) {
@@ -236,5 +251,4 @@ void ScanStepKernel::build(ValueRange outputs, Value block) {
         scanOp.getL2norm() ? inverseNorm(loadRow(queries, queryHead)) : Value();
     storeOutput(scaled(forOp.getResult(0), {norm, scale}), output, first);
   }
-  tile::ReturnOp::create(b, loc);
 }

@@ -35,6 +35,8 @@ public:
   void build(ValueRange outputs, Value block);
 
 private:
+  /// The token, of a sequence with a state or, where there is none, without.
+  void step(ValueRange outputs);
   /// Some channels of a row of queries or keys, mapped; or all of them.
   Value loadPart(Value memref, Value headIndex, Value channel);
   Value loadRow(Value memref, Value headIndex);
@@ -58,7 +60,8 @@ private:
   tile::TileType valueRow() { return tileType(1, valueCols); }
 
   int64_t keyChannels = 0, valueCols = 0;
-  Value where, exists;
+  Value where;
+  bool hasState = true;
   Value gate; // of the head, or null
 };
 
