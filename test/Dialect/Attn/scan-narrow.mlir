@@ -5,13 +5,13 @@
 // of a chunk are rounded for them. What the state is made of is not.
 // CHECK-LABEL: tile.kernel private @gated_kernel0(
 // CHECK:         %{{.*}} = scf.for {{.*}} iter_args(%[[STATE:.*]] = %{{.*}}) -> (!tile.tile<64x32xf32>)
-// CHECK:           tile.dot %{{.*}}, %[[STATE]] : !tile.tile<64x64xf32>, !tile.tile<64x32xf32>
+// CHECK:           tile.dot %{{.*}}, %[[STATE]] : !tile.tile<32x64xf32>, !tile.tile<64x32xf32>
 // CHECK:           %[[WRITTEN:.*]] = tile.solve
 // CHECK:           %[[NARROW_STATE:.*]] = tile.map ins(%[[STATE]]
 // CHECK:           %[[NARROW_WRITTEN:.*]] = tile.map ins(%[[WRITTEN]]
-// CHECK:           %[[OLD:.*]] = tile.dot %[[Q:.*]], %[[NARROW_STATE]] : !tile.tile<64x64xbf16>, !tile.tile<64x32xbf16>
-// CHECK:           tile.dot %{{.*}}, %[[NARROW_WRITTEN]] acc %[[OLD]] scale %{{.*}} : !tile.tile<64x64xbf16>, !tile.tile<64x32xbf16>
-// CHECK:           tile.dot %{{.*}}, %[[WRITTEN]] acc %[[STATE]] scale %{{.*}} transpose_lhs : !tile.tile<64x64xf32>, !tile.tile<64x32xf32>
+// CHECK:           %[[OLD:.*]] = tile.dot %[[Q:.*]], %[[NARROW_STATE]] : !tile.tile<32x64xbf16>, !tile.tile<64x32xbf16>
+// CHECK:           tile.dot %{{.*}}, %[[NARROW_WRITTEN]] acc %[[OLD]] scale %{{.*}} : !tile.tile<32x32xbf16>, !tile.tile<32x32xbf16>
+// CHECK:           tile.dot %{{.*}}, %[[WRITTEN]] acc %[[STATE]] scale %{{.*}} transpose_lhs : !tile.tile<32x64xf32>, !tile.tile<32x32xf32>
 // WIDE-NOT:      bf16>, !tile.tile
 func.func @gated(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x32xbf16>,
                  %g: tensor<?x?x?xf32>, %b: tensor<?x?x?xf32>, %c: f32) -> tensor<?x?x?x32xbf16> {

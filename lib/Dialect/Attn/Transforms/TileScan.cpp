@@ -394,7 +394,7 @@ void ScanKernel::startBlock(Value block, Value segments) {
             : scanOp.getValueGates()  ? Gates::value
                                       : Gates::key;
   chunkSize = scanOp.getChunk().value_or(
-      gates == Gates::key || gates == Gates::value ? 16 : 64);
+      gates == Gates::key || gates == Gates::value ? 16 : 32);
   levels = llvm::Log2_64(chunkSize);
 
   auto work = findWork(block, /*tiles=*/1, segments);
