@@ -8,13 +8,13 @@ The loops are what transformers runs for a gated delta rule where flash-linear-a
 is not installed (torch_chunk_gated_delta_rule; without transformers it is left out),
 and plain forms as that project's naive files have them, written from the formulas:
 chunks of 64 tokens for gates of heads, and of those for gates of channels as well, or
-token by token. Outputs are compared first. Each row has the fastest of so many runs, one
-of each in turns: one thread of each on the same core, and processor time, so that other
-programs count for little; with more threads, of both, it is the clock's, of a machine
-that should be idle. Ours writes to an output that exists (`out`), for whose pages nobody
-waits. `of dots` is the rate at which ours does the operations of its rule (chunks of 64
-tokens; docs/performance/cpu.md), as a share of that of `tile.dot` alone, 64 x 128 by
-128 x 128 of the same type on as many threads.
+token by token. Outputs are compared first. Each row has the fastest of so many runs,
+one of each in turns: one thread of each on the same core, and processor time, so that
+other programs count for little; with more threads, of both, it is the clock's, of a
+machine that should be idle. Ours writes to an output that exists (`out`), for whose
+pages nobody waits. `of dots` is the rate at which ours does the products of its rule,
+in its chunks of 32 tokens or, with gates of channels, of 16, as a share of that of
+`tile.dot` alone, 64 x 128 by 128 x 128 of the same type on as many threads.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -143,8 +143,9 @@ def rate_of_dots(kind, dtype, threads, clock):
     return threads * 2000 * 2 * 64 * 128 * 128 / best
 
 
-def count_operations(rule, h, t, d, c=64):
-    """Those of a scan in chunks, of d x d."""
+def count_operations(rule, h, t, d):
+    """Those of a scan in chunks of c tokens, of d x d."""
+    c = 16 if "key" in rule else 32
     each = 4 * c * d + 4 * d * d
     if "beta" in rule:
         each += 2 * d * d + 4 * c * d + 2 * c * c / 3

@@ -8,7 +8,9 @@ Each row is one call of attn.scan_step inside a CUDA graph whose calls go round
 states that fill more than 400 MB, so that none is in the cache when it is read:
 the median of nine replays by the number of calls. `copy` is what torch takes to
 copy one half of the bytes of the states onto the other, which reads and writes as
-much as a step does. Before that a step is compared with the recurrence in float64.
+much as a step does of its states; `of all` counts the bytes of tokens, gates and
+the rest of a state as well. Before that a step is compared with the recurrence in
+float64.
 With --bar the script fails where a step of 128 sequences has less than 88 % of the
 copy's rate with f32 states, or 85 % with bf16 ones, or one sequence takes more than
 4.3 us, in the better one of the layouts of states. Needs PyTorch.
@@ -94,6 +96,15 @@ def check(rule, b, h, d, kind, layout):
                      % (rule, kind, layout, b, name, error))
 
 
+def count_bytes(rule, b, h, d, kind):
+    """What a step has to read and write."""
+    q, k, v, rows, state = make(rule, 1, 1, d, kind)
+    erase = [x for x in rows.pop("erase", ()) if isinstance(x, torch.Tensor)]
+    once = [q, k, v, v, *rows.values(), *erase]
+    size = lambda xs: sum(x.numel() * x.element_size() for x in xs)
+    return b * h * (size(once) + 2 * size(state.values()))
+
+
 def time_graph(calls):
     """Seconds of a call, median over replays of a graph of all."""
     stream = torch.cuda.Stream()
@@ -143,8 +154,9 @@ def main():
         f"{torch.cuda.get_device_name()}, torch {torch.__version__}, {h} heads, {d} x "
         f"{d}"
     )
-    print("| rule | states | layout | b | us | GB/s | copy us | copy GB/s | share |")
-    print("|---|---|---|---|---|---|---|---|---|")
+    print("| rule | states | layout | b | us | GB/s | copy us | copy GB/s | share "
+          "| of all |")
+    print("|---|---|---|---|---|---|---|---|---|---|")
     for kind in options.states.split(","):
         for b in map(int, options.batches.split(",")):
             size = b * h * d * d * (4 if kind == "f32" else 2)
@@ -156,6 +168,7 @@ def main():
                                for i in range(count)])
             for rule in options.rules.split(","):
                 best = float("inf")
+                everything = count_bytes(rule, b, h, d, kind)
                 for layout in options.layouts.split(","):
                     check(rule, min(b, 8), h, d, kind, layout)
                     seconds = time_steps(rule, b, h, d, kind, layout, pool[0])
@@ -163,7 +176,8 @@ def main():
                     print(
                         f"| {rule} | {kind} | {layout} | {b} | {seconds * 1e6:.2f} | "
                         f"{2 * size / seconds * 1e-9:.0f} | {copy * 1e6:.2f} | "
-                        f"{2 * size / copy * 1e-9:.0f} | {copy / seconds:.2f} |",
+                        f"{2 * size / copy * 1e-9:.0f} | {copy / seconds:.2f} | "
+                        f"{everything / 2 / size * copy / seconds:.2f} |",
                         flush=True,
                     )
                 of_bar = rule in ("sums", "decay", "gated delta")
