@@ -32,7 +32,8 @@ func.func @plain(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tenso
   return %o : tensor<?x?x?x64xbf16>
 }
 
-// Of pages, each row is looked up.
+// Of pages, each row is looked up; on a GPU the first of a block's, which are in one
+// page.
 // CHECK-LABEL: func.func @pages(
 // CHECK:         tile.launch @[[APPEND:.*]] grid
 // CHECK:       tile.kernel private @[[APPEND]]
@@ -41,7 +42,11 @@ func.func @plain(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tenso
 // CHECK-NEXT:      scf.yield %[[ENTRY]] : i32
 // CHECK:         %[[PAGE:.*]] = arith.index_cast %{{.*}} : i32 to index
 // CHECK:         %[[FOUND:.*]] = arith.select %{{.*}}, %[[PAGE]], %{{.*}} : index
-// CHECK:         tile.store %{{.*}}, %arg1[%[[FOUND]], %{{.*}}, %[[ROW:.*]], %{{.*}}] rows(%[[ROW]] to %{{.*}})
+// GPU:           %[[COUNT:.*]] = arith.subi %{{.*}}, %[[FIRST:.*]] : index
+// GPU:           %[[PAST:.*]] = arith.addi %[[ROW:.*]], %[[COUNT]] : index
+// GPU:           %[[END:.*]] = arith.select %{{.*}}, %[[PAST]], %[[ROW]] : index
+// CPU:           tile.store %{{.*}}, %arg1[%[[FOUND]], %{{.*}}, %[[ROW:.*]], %{{.*}}] rows(%[[ROW]] to %{{.*}})
+// GPU:           tile.store %{{.*}}, %arg1[%[[FOUND]], %{{.*}}, %[[ROW]], %{{.*}}] rows(%[[ROW]] to %[[END]])
 func.func @pages(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x64x64xbf16>, %kn: tensor<?x?x?x64xbf16>,
                  %n: tensor<?xi32>, %t: tensor<?x?xi32>) -> tensor<?x?x?x64xbf16> {
   %after = attn.append rows(%kn : tensor<?x?x?x64xbf16>) to(%k : tensor<?x?x64x64xbf16>)

@@ -339,7 +339,7 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
     builder.bind(operand, kernel.func.getArgument(i));
   if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
     return failure();
-  int64_t slices = StatesKernel::countSlices(states, monoid, target);
+  int64_t slices = StatesKernel::countSlices(states, combine, monoid, target);
   Value grid = arith::MulIOp::create(b, loc, numTiles, index(slices, loc));
   for (Value size : ArrayRef(sizes).drop_back())
     grid = arith::MulIOp::create(b, loc, grid, size);
@@ -375,7 +375,7 @@ void PlanBuilder::packStates(CombineOp combine, MutableArrayRef<Value> sizes,
     // As many blocks as there are at once take no longer than fewer do.
     int64_t rows = StatesKernel::blockRows(target);
     MonoidOp monoid = lookupMonoid(combine, combine.getMonoidAttr());
-    int64_t slices = StatesKernel::countSlices(states, monoid, target);
+    int64_t slices = StatesKernel::countSlices(states, combine, monoid, target);
     Value blocks =
         arith::CeilDivUIOp::create(b, loc, sizes[2], index(rows, loc));
     for (Value size : {sizes[0], sizes[1], index(slices, loc)})
@@ -441,6 +441,16 @@ void PlanBuilder::convertAppend(AppendOp op) {
         {dim(0), arith::MinUIOp::create(b, loc, dim(1), index(1, loc))});
   } else {
     numTiles = arith::CeilDivUIOp::create(b, loc, dim(2), blockRows);
+    // The first of n rows may be the last one of its tile: 1 + ceil((n - 1) /
+    // 16) tiles have them all.
+    if (AppendKernel::hasAlignedRows(op, target)) {
+      int64_t most = AppendKernel::blockRows(op, target) - 2;
+      numTiles = arith::AddIOp::create(
+          b, loc, index(1, loc),
+          arith::DivUIOp::create(
+              b, loc, arith::AddIOp::create(b, loc, dim(2), index(most, loc)),
+              blockRows));
+    }
     // Lengths are there of no rows too.
     numTiles = arith::MaxUIOp::create(b, loc, numTiles, index(1, loc));
     blocks.append({dim(0), dim(1)});

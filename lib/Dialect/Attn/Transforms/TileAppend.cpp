@@ -6,10 +6,11 @@
 //===----------------------------------------------------------------------===//
 //
 // A block copies some rows of one batch and head, which lie one after the other
-// in a plain cache. In pages and rings each row is looked up by itself, so that
-// a block has one. What has no room, or no page, is not written. Where
-// sequences have numbers of rows of their own, a kernel before that adds these
-// to the lengths: a sequence without rows has no block.
+// in a plain cache. In pages of a GPU they do so in each part of a page that
+// has as many rows as a block. In other pages, and in rings, each row is looked
+// up by itself, so that a block has one. What has no room, or no page, is not
+// written. Where sequences have numbers of rows of their own, a kernel before
+// that adds these to the lengths: a sequence without rows has no block.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,9 +26,20 @@ static int64_t getWidth(Value tensor) {
 }
 
 int64_t AppendKernel::blockRows(AppendOp op, const ::attn::TargetInfo &target) {
+  if (hasAlignedRows(op, target))
+    return ::attn::MmaShape::warp().m;
   if (op.getBlockTable() || op.getRolling())
     return 1;
   return target.isCpu() ? 64 : ::attn::MmaShape::warp().m;
+}
+
+bool AppendKernel::hasAlignedRows(AppendOp op,
+                                  const ::attn::TargetInfo &target) {
+  return !target.isCpu() && op.getBlockTable() && !op.getOffsets() &&
+         llvm::all_of(op.getCaches(), [](Value cache) {
+           int64_t page = cast<ShapedType>(cache.getType()).getDimSize(2);
+           return page > 0 && page % ::attn::MmaShape::warp().m == 0;
+         });
 }
 
 int64_t AppendKernel::countSlices(AppendOp op,
@@ -169,22 +181,34 @@ void AppendKernel::build(Value after, Value numTiles, Value block) {
   }
 
   int64_t rows = blockRows(append, target);
-  Value from = mul(work.getTile(), index(rows));
-  Value position = add(length, from);
+  bool isLookedUp = append.getBlockTable() || append.getRolling();
+  Value from = mul(work.getTile(), index(rows)), position, past;
+  if (hasAlignedRows(append, target)) {
+    // The first tile has what is left of the rows that it shares with those
+    // before.
+    Value start = sub(length, divide(length, index(rows)).second);
+    start = add(start, from);
+    position = max(start, length);
+    past = max(min(add(start, index(rows)), end), position);
+    from = sub(position, length);
+  } else {
+    position = add(length, from);
+    past = add(position, index(rows));
+  }
   Value channel = mul(work.getPart(), index(slices > 1 ? blockChannels : 0));
   for (auto [source, cached] :
        llvm::zip_equal(append.getRows(), append.getCaches())) {
     Value cache = arg(cached);
     auto [lead, row] = locate(append, cache, position);
     Value upper = end;
-    if (rows == 1) {
+    if (isLookedUp) {
       Value exists = cmp(arith::CmpIPredicate::slt, position, end);
       Value isPage = arith::AndIOp::create(
           b, loc, cmp(arith::CmpIPredicate::sge, lead, index(0)),
           cmp(arith::CmpIPredicate::slt, lead, dim(cache, 0)));
       exists = arith::AndIOp::create(b, loc, exists, isPage);
       lead = select(isPage, lead, index(0));
-      upper = select(exists, add(row, index(1)), row);
+      upper = select(exists, add(row, sub(past, position)), row);
     }
     // Exact copies: f32 holds every 16-bit number.
     int64_t width = getWidth(source);
@@ -196,7 +220,7 @@ void AppendKernel::build(Value after, Value numTiles, Value block) {
     Value tile = tile::LoadOp::create(
         b, loc, tileType(tileRows, cols, type), openRows(arg(source)),
         ValueRange{batch, head, from, channel}, from,
-        min(count, add(from, index(rows))), /*live=*/Value(),
+        min(count, sub(past, length)), /*live=*/Value(),
         /*vector=*/false);
     tile::StoreOp::create(b, loc, tile, cache,
                           ValueRange{lead, head, row, channel}, row, upper,

@@ -22,6 +22,9 @@ public:
   /// New rows of a block, and the slices of their channels, with a block each.
   static int64_t blockRows(AppendOp op, const ::attn::TargetInfo &target);
   static int64_t countSlices(AppendOp op, const ::attn::TargetInfo &target);
+  /// Whether blocks begin at multiples of their rows in the sequence, so that
+  /// those of each are in one page.
+  static bool hasAlignedRows(AppendOp op, const ::attn::TargetInfo &target);
 
   /// `after`: where the lengths go, or null.
   void build(Value after, Value numTiles, Value block);

@@ -18,7 +18,14 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-int64_t StatesKernel::countSlices(ValueRange states, MonoidOp monoid,
+/// Channels of a GPU's block. Parts are asked for all at once, for which fewer
+/// channels leave registers; those of groups are few.
+static int64_t countBlockChannels(CombineOp combine) {
+  return combine && !combine.getPlaces() ? 16 : 32;
+}
+
+int64_t StatesKernel::countSlices(ValueRange states, CombineOp combine,
+                                  MonoidOp monoid,
                                   const ::attn::TargetInfo &target) {
   if (target.isCpu())
     return 1;
@@ -27,7 +34,7 @@ int64_t StatesKernel::countSlices(ValueRange states, MonoidOp monoid,
     if (isPerChannel(monoid, i))
       channels = std::max(channels,
                           cast<ShapedType>(state.getType()).getShape().back());
-  return llvm::divideCeil(channels, blockChannels);
+  return llvm::divideCeil(channels, countBlockChannels(combine));
 }
 
 int64_t StatesKernel::rowRank(ValueRange states, MonoidOp monoid, bool parts) {
@@ -149,9 +156,33 @@ StatesKernel::loadParts(Value first, Value numParts, int64_t count,
   return parts;
 }
 
+/// The product of the first parts, of which the first ones are loaded, and of
+/// as many more if there are any.
+SmallVector<Value>
+StatesKernel::multiplyFirst(SmallVector<SmallVector<Value>> parts,
+                            SmallVector<Value> exist, Value next,
+                            Value numParts, LoadPart loadPart) {
+  Value areMore = cmp(arith::CmpIPredicate::slt, next, numParts);
+  SmallVector<Type> types =
+      llvm::map_to_vector(parts.front(), [](Value v) { return v.getType(); });
+  auto branch = scf::IfOp::create(b, loc, types, areMore,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc,
+                       multiplyAll(parts, exist, areComputed(), areShort()));
+  b.setInsertionPointToStart(branch.thenBlock());
+  int64_t count = parts.size();
+  llvm::append_range(parts, loadParts(next, numParts, count, loadPart, exist));
+  scf::YieldOp::create(b, loc,
+                       multiplyAll(parts, exist, areComputed(), areShort()));
+  return branch.getResults();
+}
+
 /// The product of the parts, in order. On a GPU several are loaded at once, for
 /// each is as far away as all of them. Without a `state` to begin with the
-/// first parts come ahead of the loop; there is one at least.
+/// first parts come ahead of the loop, twice as many where there are more;
+/// there is one at least.
 SmallVector<Value> StatesKernel::multiplyParts(SmallVector<Value> state,
                                                Value begin, Value numParts,
                                                LoadPart loadPart) {
@@ -163,8 +194,13 @@ SmallVector<Value> StatesKernel::multiplyParts(SmallVector<Value> state,
   if (state.empty()) {
     SmallVector<Value> exist;
     auto parts = loadParts(begin, numParts, atOnce, loadPart, exist);
-    state = multiplyAll(parts, exist, areComputed(), areShort());
     begin = add(begin, index(atOnce));
+    if (combineOp.getPlaces()) {
+      state = multiplyAll(parts, exist, areComputed(), areShort());
+    } else {
+      state = multiplyFirst(parts, exist, begin, numParts, loadPart);
+      begin = add(begin, index(atOnce));
+    }
   }
   auto forOp =
       scf::ForOp::create(b, loc, begin, numParts, index(atOnce), state);
@@ -210,14 +246,14 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
   Value first = arg(states.front());
   Value numHeads = dim(first, parts + (packed ? 0 : 1));
   sq = dim(first, parts + (packed ? 1 : 2));
-  int64_t slices = countSlices(states, monoid, target);
+  int64_t slices = countSlices(states, combineOp, monoid, target);
   auto work = tile::WorkTileOp::create(
       b, loc, block, packed ? index(1) : dim(first, parts), numHeads, numTiles,
       /*parts=*/index(slices));
   batch = work.getBatch();
   head = work.getHead();
   if (slices > 1) {
-    sliceChannels = blockChannels;
+    sliceChannels = countBlockChannels(combineOp);
     firstChannel = mul(work.getPart(), index(sliceChannels));
   }
   batchI32 = toI32(batch);

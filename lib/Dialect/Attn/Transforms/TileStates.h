@@ -30,8 +30,8 @@ public:
   static int64_t blockRows(const ::attn::TargetInfo &target) {
     return target.isCpu() ? 64 : ::attn::MmaShape::warp().m;
   }
-  static int64_t countSlices(ValueRange states, MonoidOp monoid,
-                             const ::attn::TargetInfo &target);
+  static int64_t countSlices(ValueRange states, CombineOp combine,
+                             MonoidOp monoid, const ::attn::TargetInfo &target);
   /// What shared states have of a block's rows: the parts, and where they are.
   struct SharedRows {
     Value parts, group, head, row;
@@ -42,8 +42,8 @@ public:
   LogicalResult build(ValueRange outputs, Value numTiles, Value block);
 
 private:
-  /// Channels of a GPU's block, and parts that it loads at once.
-  static constexpr int64_t blockChannels = 32, partsAtOnce = 8;
+  /// Parts that a GPU's block loads at once, or twice as many where there are.
+  static constexpr int64_t partsAtOnce = 8;
 
   SmallVector<Value> load(ValueRange states, ValueRange leading,
                           Value exists = {});
@@ -67,6 +67,9 @@ private:
                                             int64_t count, LoadPart loadPart,
                                             SmallVectorImpl<Value> &exist);
   SmallVector<Value> multiplyParts(SmallVector<Value> state, Value first,
+                                   Value numParts, LoadPart loadPart);
+  SmallVector<Value> multiplyFirst(SmallVector<SmallVector<Value>> parts,
+                                   SmallVector<Value> exist, Value next,
                                    Value numParts, LoadPart loadPart);
   SmallVector<Value> multiplyShared(SmallVector<Value> state);
 
