@@ -230,8 +230,13 @@ static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
 
 int64_t attn::blocksAtOnce(int64_t rows, const TargetInfo &target) {
   // A warp has fewer copies under way than the producer of a warpgroup.
-  int64_t each = rows == MmaShape::warpgroup().m ? 1 : warpsOfParts;
+  bool hasProducer =
+      rows == MmaShape::warpgroup().m || warpsHaveKeys(rows, target);
+  int64_t each = hasProducer ? 1 : warpsOfParts;
   return std::max<int64_t>(target.numMultiprocessors, 1) * each;
+}
+bool attn::warpsHaveKeys(int64_t rows, const TargetInfo &target) {
+  return target.hasRoles() && rows == MmaShape::warp().nMax;
 }
 int64_t attn::leastPartKeys(const TargetInfo &target) {
   return target.isCpu() ? partKeys : gpuPartKeys;
@@ -342,6 +347,11 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     widest = std::max(widest, paddedChannels(d, target));
   bool warpgroups = hasGroupTiles(problem, target);
   ScheduleSizes sizes;
+  // Rows that are columns of a warp's products, none of them padding.
+  if (const MmaShape unit = MmaShape::warp(); problem.warpKeys && warpgroups &&
+                                              problem.numQueries > 0 &&
+                                              problem.numQueries <= unit.nMax)
+    return {unit.nMax, unit.nMax, keysOfFewRows};
   if (!warpgroups)
     sizes = chooseWarpSizes(problem, widest, target);
   else if (problem.sharers > 1)

@@ -100,6 +100,8 @@ struct ScheduleProblem {
   /// `cuts`: keys are reduced in parts of a fixed number of keys, and a block
   /// with several parts holds a second state; else in one part.
   bool invariant = false, cuts = false;
+  /// Warps of a block may have keys of their own.
+  bool warpKeys = false;
   /// Sizes known or expected at compile time, or -1. numHeads: the query heads
   /// of all batches; group: those of one key head.
   int64_t numQueries = -1, numKeys = -1, numHeads = -1, group = -1;
@@ -213,6 +215,11 @@ ScheduleProblem packHeads(ScheduleProblem problem);
 /// it goes, and the least keys of a part.
 int64_t blocksAtOnce(int64_t rows, const TargetInfo &target);
 int64_t leastPartKeys(const TargetInfo &target);
+
+/// Whether row blocks of `rows` are columns of a warp's products, and the warps
+/// of a block have keys of their own of each tile, which has so many at most.
+bool warpsHaveKeys(int64_t rows, const TargetInfo &target);
+inline constexpr int64_t mostKeysOfWarps = 128;
 
 /// The most heads that advance together, where a schedule does not say.
 int64_t mostHeadsAbreast(const ScheduleProblem &problem,

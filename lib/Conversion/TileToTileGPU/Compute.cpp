@@ -48,7 +48,8 @@ Value ComputeLowering::scaled(Value acc, Value scale, Location loc) {
 FailureOr<Value> ComputeLowering::operandA(Value value, Operation *op) {
   Value held = get(value);
   auto type = dyn_cast<FragType>(held.getType());
-  if (isa<SmemType>(held.getType()) || !type || type.getLayout() == Layout::A ||
+  Layout layout = operandLayout(cast<tile::TileType>(value.getType()));
+  if (isa<SmemType>(held.getType()) || !type || type.getLayout() == layout ||
       type.getElementType().isF32())
     return held;
   // Rounded already; both layouts pack the same registers, so round again
@@ -60,7 +61,7 @@ FailureOr<Value> ComputeLowering::operandA(Value value, Operation *op) {
            << type;
   return FragConvertOp::create(b, op->getLoc(),
                                frag(type.getRows(), type.getCols(),
-                                    type.getElementType(), Layout::A),
+                                    type.getElementType(), layout),
                                convert.getValue())
       .getResult();
 }
@@ -116,7 +117,63 @@ Value ComputeLowering::rampColumns(int64_t cols, Location loc) {
   return SmemRampOp::create(outer, loc, type, /*offset=*/IntegerAttr());
 }
 
+/// Gives the slot that `tile` is a part of back behind the product that read
+/// it.
+static void releaseAfterProduct(Value tile, Value product) {
+  while (Operation *def = tile.getDefiningOp()) {
+    if (auto wait = dyn_cast<RingWaitOp>(def)) {
+      for (Operation *user : wait.getRing().getUsers())
+        if (auto release = dyn_cast<RingReleaseOp>(user);
+            release && release->getBlock() == wait->getBlock() &&
+            release.getCounter() == wait.getCounter()) {
+          release.getAfterMutable().append(product);
+          release->moveAfter(product.getDefiningOp());
+        }
+      return;
+    }
+    if (!isa<SmemSliceOp, SmemTransposeOp>(def))
+      return;
+    tile = def->getOperand(0);
+  }
+}
+
+/// The transposed product of a tile whose rows are columns: the right operand's
+/// transposed times the left one's.
+LogicalResult ComputeLowering::lowerTurnedDot(tile::DotOp op) {
+  Location loc = op.getLoc();
+  Value tile = get(op.getRhs());
+  FailureOr<Value> b8 = operandA(op.getLhs(), op);
+  if (failed(b8))
+    return failure();
+  auto fragment = dyn_cast<FragType>(b8->getType());
+  if (!isa<SmemType>(tile.getType()) || op.getTransposeLhs() || op.getRamp() ||
+      !fragment || fragment.getLayout() != Layout::B)
+    return op.emitOpError("expected a left operand of 16 bits in registers and "
+                          "a right one in shared memory for rows that are "
+                          "columns of a product, but got ")
+           << b8->getType() << " and " << tile.getType();
+  Value turned = tile;
+  if (!op.getTransposeRhs())
+    turned = SmemTransposeOp::create(b, loc, tile);
+  Type held = registerType(op.getType(), op);
+  if (!held)
+    return failure();
+  Value acc = op.getAcc() ? get(op.getAcc()) : Value();
+  if (!acc)
+    acc = FragFillOp::create(
+        b, loc, held,
+        arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f)));
+  if (op.getScale())
+    acc = scaled(acc, get(op.getScale()), loc);
+  Value product = MmaSyncOp::create(b, loc, held, turned, *b8, acc);
+  releaseAfterProduct(tile, product);
+  set(op.getResult(), product);
+  return success();
+}
+
 LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
+  if (isTurned(op.getType()))
+    return lowerTurnedDot(op);
   Location loc = op.getLoc();
   Value rhs = get(op.getRhs());
   auto tile = dyn_cast<SmemType>(rhs.getType());
@@ -320,6 +377,14 @@ LogicalResult ComputeLowering::lowerMap(tile::MapOp op) {
   auto map = MapOp::create(b, loc, types, inputs);
   takeBody(map.getBody(), op.getBody(), b);
   Block &moved = map.getBody().front();
+  if (isTurned(cast<tile::TileType>(op.getResult(0).getType()))) {
+    Value row = moved.getArgument(0), col = moved.getArgument(1);
+    SmallVector<OpOperand *> ofRow =
+        llvm::map_to_vector(row.getUses(), [](OpOperand &use) { return &use; });
+    col.replaceAllUsesWith(row);
+    for (OpOperand *use : ofRow)
+      use->set(col);
+  }
   simplifyExtrema(moved, statistics);
   for (Operation &inner : llvm::make_early_inc_range(llvm::reverse(moved)))
     if (isOpTriviallyDead(&inner))
@@ -335,11 +400,12 @@ LogicalResult ComputeLowering::lowerMap(tile::MapOp op) {
       bool product = llvm::any_of(result.getUsers(), [](Operation *user) {
         return isa<tile::DotOp>(user);
       });
-      held = FragConvertOp::create(b, loc,
-                                   frag(type.getRows(), type.getCols(),
-                                        type.getElementType(),
-                                        product ? Layout::A : Layout::Acc),
-                                   held);
+      auto shape = cast<FragType>(held.getType());
+      held = FragConvertOp::create(
+          b, loc,
+          frag(shape.getRows(), shape.getCols(), type.getElementType(),
+               product ? operandLayout(type) : Layout::Acc),
+          held);
     }
     set(result, held);
   }
@@ -398,8 +464,11 @@ LogicalResult ComputeLowering::lowerAny(tile::AnyOp op) {
   if (!isa<FragType, VecType>(held.getType()))
     return op.emitOpError("expected a tile in registers, but got ")
            << held.getType();
+  // A warp whose rows are columns asks about all of them.
+  bool byRows = op.getByRows() &&
+                !isTurned(cast<tile::TileType>(op.getValue().getType()));
   op.getResult().replaceAllUsesWith(
-      AnyOp::create(b, op.getLoc(), b.getI1Type(), held, op.getByRows()));
+      AnyOp::create(b, op.getLoc(), b.getI1Type(), held, byRows));
   return success();
 }
 

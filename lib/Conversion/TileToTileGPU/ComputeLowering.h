@@ -15,6 +15,9 @@
 //   1xC                     column vector
 //   cast of a shared tile   that tile
 //
+// Of warps, tiles of eight rows are turned: their rows are the columns of a
+// fragment, as many as a product has. A 16-bit one is then a right operand.
+//
 // Loops and branches that carry tiles keep their operations; the types of
 // their values change in place.
 //
@@ -96,7 +99,17 @@ private:
   bool isLowered(Value value) const {
     return !isa<tile::TileType>(get(value).getType());
   }
-  /// A 16-bit value in layout `a`, for a product.
+  /// Whether rows are columns of fragments.
+  bool isTurned(tile::TileType type) const {
+    constexpr int64_t columns = 8;
+    return scope == Scope::Warp && type.getRows() == columns;
+  }
+  /// The layout of a 16-bit value for a product.
+  Layout operandLayout(tile::TileType type) const {
+    return isTurned(type) ? Layout::B : Layout::A;
+  }
+  LogicalResult lowerTurnedDot(tile::DotOp op);
+  /// A 16-bit value in the layout of an operand, for a product.
   FailureOr<Value> operandA(Value value, Operation *op);
   /// The same in shared memory.
   FailureOr<Value> inSharedMemory(Value held, tile::DotOp op);

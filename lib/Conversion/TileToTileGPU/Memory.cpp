@@ -68,8 +68,14 @@ LogicalResult ComputeLowering::lowerLoad(tile::LoadOp op) {
                           "transposed tensor");
   if (column && op.getLower())
     return op.emitOpError("expected no bounds on a tile of one row");
-  bool narrow = is16Bit(type.getElementType());
-  Type held = registerType(type, op, narrow ? Layout::A : Layout::Acc);
+  bool narrow = is16Bit(type.getElementType()), turned = isTurned(type);
+  Layout layout = narrow && !turned ? Layout::A : Layout::Acc;
+  // A right operand is read by products alone.
+  if (narrow && turned && llvm::all_of(op->getUsers(), [](Operation *user) {
+        return isa<tile::DotOp>(user);
+      }))
+    layout = Layout::B;
+  Type held = registerType(type, op, layout);
   if (!held)
     return failure();
   Access at = access(op, op.getIndices(), op.getLower(), op.getUpper(),
@@ -79,8 +85,9 @@ LogicalResult ComputeLowering::lowerLoad(tile::LoadOp op) {
     rows = position(memref::DimOp::create(b, loc, op.getSource(),
                                           op.getIndices().size() - 1));
   // A vector has one index, whichever way it lies in registers.
-  auto load = GlobalLoadOp::create(b, loc, held, op.getSource(), at.indices,
-                                   rows, transposed && !op.getVector());
+  auto load =
+      GlobalLoadOp::create(b, loc, held, op.getSource(), at.indices, rows,
+                           (transposed != turned) && !op.getVector());
   if (Attribute order = op->getAttr(tile::fragmentOrderName))
     load->setAttr(tile::fragmentOrderName, order);
   Value loaded = load;
@@ -99,8 +106,9 @@ LogicalResult ComputeLowering::lowerLoad(tile::LoadOp op) {
     Type i32 = b.getI32Type();
     Block *body = b.createBlock(
         &map.getBody(), {}, {i32, i32, type.getElementType()}, {loc, loc, loc});
-    Value dead = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                       body->getArgument(transposed), before);
+    Value dead =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
+                              body->getArgument(transposed != turned), before);
     Value kept =
         arith::SelectOp::create(b, loc, dead, zero, body->getArgument(2));
     YieldOp::create(b, loc, kept);
@@ -130,6 +138,7 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
   Type memory =
       cast<MemRefType>(op.getDestination().getType()).getElementType();
   auto fragment = dyn_cast<FragType>(value.getType());
+  bool transposed = op.getTransposed() != isTurned(type);
   // What is transposed has no pairs along memory, and of what is changed in
   // place lanes have neighbours: the store rounds it.
   bool isChanged =
@@ -138,11 +147,11 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
         return load && isa<FragType>(load.getResult().getType());
       });
   if (fragment && fragment.getElementType().isF32() && is16Bit(memory) &&
-      !op.getTransposed() && !isChanged)
+      !transposed && !isChanged)
     value = FragConvertOp::create(
         b, loc, frag(type.getRows(), type.getCols(), memory), value);
   GlobalStoreOp::create(b, loc, value, op.getDestination(), at.indices, at.rows,
-                        op.getTransposed());
+                        transposed && !op.getVector());
   return success();
 }
 

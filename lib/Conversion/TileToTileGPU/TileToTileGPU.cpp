@@ -32,6 +32,13 @@ Type ComputeLowering::registerType(tile::TileType type, Operation *op,
   MLIRContext *context = b.getContext();
   // The verifiers of the types say what a member of this scope can hold.
   auto emitError = [&] { return op->emitOpError(); };
+  if (isTurned(type)) {
+    if (cols == 1)
+      return VecType::getChecked(emitError, context, rows, element, Axis::Col,
+                                 scope, false);
+    return FragType::getChecked(emitError, context, cols, rows, element, layout,
+                                scope);
+  }
   if (cols == 1)
     return VecType::getChecked(emitError, context, rows, element, Axis::Row,
                                scope, false);

@@ -199,3 +199,37 @@ tile_gpu.kernel @whole_mixed(%p: !s, %l0: !row, %f: !row, %n: i32, %out: memref<
   }
   tile_gpu.return
 }
+
+!t = !tile_gpu.frag<16x8xf32, acc, warp>
+!col = !tile_gpu.vec<8xf32, col, warp>
+
+// Where rows are columns of a warp's fragments, eight threads hold one.
+// CHECK-LABEL: kernel @columns
+tile_gpu.kernel @columns(%p: !t, %l0: !col, %n: i32, %out: memref<?xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    // CHECK: arith.constant 1.250000e-01
+    // CHECK: -> !tile_gpu.vec<8xf32, col, warp, partial>
+    // CHECK: %[[A:.*]] = scf.for {{.*}} -> (!tile_gpu.vec<8xf32, col, warp, partial>)
+    %a = scf.for %i = %c0 to %n step %c1 iter_args(%old = %l0) -> (!col) : i32 {
+      %s = tile_gpu.reduce ins(%p : !t) identity(%zero : f32) {
+      ^bb0(%x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !col
+      %next = tile_gpu.map ins(%old, %s : !col, !col) {
+      ^bb0(%r: i32, %c: i32, %x: f32, %y: f32):
+        %z = arith.addf %x, %y : f32
+        tile_gpu.yield %z : f32
+      } -> !col
+      scf.yield %next : !col
+    }
+    // CHECK: tile_gpu.reduce ins(%[[A]] : !tile_gpu.vec<8xf32, col, warp, partial>)
+    tile_gpu.global.store %a, %out[%c0] : !col, memref<?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

@@ -282,6 +282,7 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
                  countTilesOfLift(monoid) - 1);
   problem.rowDivisors = weighsByQuotient(monoid) ? 2 : 0;
   problem.invariant = op.isBatchInvariant();
+  problem.warpKeys = whyNotOfWarps(op, monoid, target).empty();
   problem.packed = !op.getQuerySource().hasBatch();
   problem.gathered = !target.isCpu() && gathersRows(op);
   chooseChannels(op, monoid, target, problem);
@@ -549,6 +550,12 @@ struct ChooseSchedulePass
         sizes.blockQ % (2 * sizes.rows) == 0)
       sizes.blockQ /= 2;
     sizes.blockK = fitPages(op, target, sizes.blockK);
+    // Two warps or more have sixteen keys each.
+    if (::attn::warpsHaveKeys(sizes.rows, target) && sizes.blockK % 32) {
+      problem.warpKeys = false;
+      sizes = ::attn::chooseSizes(problem, target);
+      sizes.blockK = fitPages(op, target, sizes.blockK);
+    }
     // A partial has its parts already, queries are not cut, and two reductions
     // in one kernel have all pairs.
     bool mayCut = isa<AggregateOp>(op.getOperation()) &&

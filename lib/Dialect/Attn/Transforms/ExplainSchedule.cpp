@@ -173,6 +173,23 @@ static std::string describeValues(ReductionOpInterface op, MonoidOp monoid,
          whyNotSliced(op, monoid, most, target) + ")\n";
 }
 
+/// Whether few rows are columns of products.
+static std::string describeRows(ReductionOpInterface op, MonoidOp monoid,
+                                const ExplainedChoice &choice,
+                                const ::attn::TargetInfo &target) {
+  const ::attn::MmaShape unit = ::attn::MmaShape::warp();
+  ScheduleAttr schedule = choice.schedule;
+  if (::attn::warpsHaveKeys(schedule.getRows(), target))
+    return llvm::formatv(
+        "rows: columns of products, of which each of {0} warps has {1} keys\n",
+        schedule.getBlockK() / unit.m, unit.m);
+  int64_t rows = choice.problem.numQueries;
+  if (!target.hasRoles() || choice.isGiven || rows < 0 || rows > unit.nMax)
+    return "";
+  std::string why = whyNotOfWarps(op, monoid, target);
+  return why.empty() ? "" : "rows: not columns of products (" + why + ")\n";
+}
+
 static std::string describeHeads(const ExplainedChoice &choice) {
   const ::attn::PackChoice &pack = choice.pack;
   if (pack.packs)
@@ -235,6 +252,7 @@ std::string mlir::attn::describeSchedule(ReductionOpInterface op,
     text += llvm::formatv("clusters: {0} blocks share copies of keys and "
                           "values, where they read the same\n",
                           schedule.getCluster());
+  text += describeRows(op, monoid, choice, target);
   text += describeHeads(choice);
   text += describeParts(choice, target);
   auto function = op->getParentOfType<func::FuncOp>();

@@ -14,6 +14,7 @@
 #include "PlanBuilder.h"
 #include "StateUses.h"
 #include "TileFused.h"
+#include "TileWarps.h"
 #include "TurnRows.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
@@ -72,6 +73,8 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
       return op->emitOpError("expected keys that can turn in shared memory, as "
                              "rotate = inside of the schedule says, but got ")
              << why << "; rotate = ahead turns them in a kernel before";
+  if (failed(verifyWarpKeys(op, monoid, target)))
+    return failure();
   if (op.getRowBaseOperand() || op.getKeyBaseOperand())
     return op->emitOpError("expected positions that count from 0; "
                            "attn-fold-bases adds what they count from");

@@ -24,6 +24,7 @@
 #include "TileAnchor.h"
 #include "TileElements.h"
 #include "TileSteps.h"
+#include "TileWarps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
@@ -107,10 +108,11 @@ static bool rowsHaveK(const ReductionContext &ctx, const KeyTile &tile) {
                 (matchPattern(ctx.form.scaleLog2, m_ConstantFloat(&k)) &&
                  k.convertToFloat() < 1.0f);
   // On CPUs a branch costs f32 3 %, and a row's k bf16 2 %.
-  bool isFast = isGpu(ctx)
-                    ? ctx.target.hasRoles() &&
-                          ctx.schedule.getRows() == ctx.target.productShape().m
-                    : !ctx.form.shortWeights;
+  bool isFast =
+      isGpu(ctx) ? ctx.target.hasRoles() &&
+                       (ctx.schedule.getRows() == ctx.target.productShape().m ||
+                        warpsHaveKeys(ctx))
+                 : !ctx.form.shortWeights;
   return isFast && !tile.linear && isFine;
 }
 

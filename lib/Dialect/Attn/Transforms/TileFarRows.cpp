@@ -21,6 +21,7 @@
 #include "TileBlock.h"
 #include "TileElements.h"
 #include "TileSteps.h"
+#include "TileWarps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/SaveAndRestore.h"
@@ -32,7 +33,7 @@ bool mlir::attn::mayRedoFarRows(ReductionContext &ctx) {
   if (!isGpu(ctx) || !ctx.form.exponential || !ctx.form.fused ||
       !(ctx.form.dotIsStat || ctx.linear.applies) || ctx.fixedAnchor ||
       ctx.lists.tiles || ctx.marksIn || ctx.marksOut ||
-      hasGroup(ctx.reduction) || ctx.packsHeads ||
+      hasGroup(ctx.reduction) || ctx.packsHeads || warpsHaveKeys(ctx) ||
       ctx.reduction.isBatchInvariant() || ctx.schedule.getBlockV() ||
       ctx.keySource.is(SourceKind::paged) ||
       ctx.keySource.is(SourceKind::ring) ||

@@ -16,6 +16,7 @@
 #include "TileRepair.h"
 #include "TileSteps.h"
 #include "TileStream.h"
+#include "TileWarps.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -118,6 +119,8 @@ static void storeState(ReductionContext &ctx, ValueRange state,
   SmallVector<Value> exact(state);
   if (ctx.form.exponential)
     exact = toReferencePoint(ctx, state);
+  if (warpsHaveKeys(ctx))
+    exact = mergeWarps(ctx, exact);
   for (auto [tile, output] : llvm::zip(exact, outputs))
     if (output)
       ctx.storeRows(tile, output, part);
@@ -127,6 +130,13 @@ static void storeOutputs(ReductionContext &ctx, ValueRange state,
                          ValueRange outputs) {
   auto aggregate = cast<AggregateOp>(ctx.op);
   Region &own = aggregate.getFinalize();
+  if (warpsHaveKeys(ctx)) {
+    SmallVector<Value> exact(state);
+    if (ctx.form.exponential)
+      exact = toReferencePoint(ctx, state);
+    return ctx.storeFinalized(own, mergeWarps(ctx, exact),
+                              ctx.reduction.getCaptureOperands(), outputs);
+  }
   if (!ctx.form.unit)
     return ctx.storeFinalized(own, state, ctx.reduction.getCaptureOperands(),
                               outputs);

@@ -18,6 +18,7 @@
 //   TileRotary    channels that turn
 //   TileGroup     rows that reduce several heads
 //   TileParts     parts of the keys, one after the other
+//   TileWarps     parts of a tile of keys, of a warp each
 //   TileFused     sums over rows that are added up in memory
 //   TileRepair    rows that a NaN has spoiled
 //   TileKernel    the kernel from its start to its end
@@ -287,6 +288,10 @@ bool foldsKeys(ReductionOpInterface op, MonoidOp monoid);
 /// kernel behind, and lists of key tiles, are of whole rows.
 std::string whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
                          int64_t channels, const ::attn::TargetInfo &target);
+/// Why the warps of a block cannot have keys of their own, as rows = 8 of the
+/// schedule says; empty where they can.
+std::string whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
+                          const ::attn::TargetInfo &target);
 /// The work tiles of a tile of rows.
 int64_t countSlices(ReductionOpInterface op);
 

@@ -459,6 +459,37 @@ LogicalResult PadOp::verify() {
   return success();
 }
 
+LogicalResult MergeOp::verify() {
+  // (C1)
+  if (getStats().empty())
+    return emitOpError("expected 1 statistic or more, but got none");
+  int64_t rows = tileOf(getStats().front()).getRows();
+  SmallVector<Type> types, arguments, yields;
+  for (Value stat : getStats()) {
+    TileType type = tileOf(stat);
+    if (type.getRows() != rows || type.getCols() != 1)
+      return emitOpError("expected statistics of ")
+             << rows << "x1, but got " << type;
+    types.push_back(type);
+    yields.push_back(type.getElementType());
+  }
+  arguments = yields;
+  arguments.append(yields);
+  // (C2)
+  for (Value value : getValues()) {
+    TileType type = tileOf(value);
+    if (type.getRows() != rows || !type.getElementType().isF32())
+      return emitOpError("expected values of ")
+             << rows << " rows of f32, but got " << type;
+    types.push_back(type);
+  }
+  Type f32 = Float32Type::get(getContext());
+  yields.append({f32, f32});
+  if (failed(verifyResults(*this, types)))
+    return failure();
+  return verifyBody(*this, getBody(), arguments, yields);
+}
+
 LogicalResult TruthsOp::verify() {
   TileType type = tileOf(getResult());
   // (C1)

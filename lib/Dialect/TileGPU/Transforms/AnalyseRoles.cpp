@@ -7,6 +7,7 @@
 
 #include "AnalyseRoles.h"
 #include "InPlace.h"
+#include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -146,7 +147,8 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
       return !ring.source && !plan.isShared(load.getType());
     }
   }
-  if (!query && !keyOrValue)
+  // Warps that have the same rows read them from memory.
+  if ((query && plan.keyWarps) || (!query && !keyOrValue))
     return !ring.source && !plan.isShared(load.getType());
   auto type = cast<tile::TileType>(load.getType());
   auto source = cast<MemRefType>(ring.memory.getType());
@@ -354,6 +356,21 @@ bool RolesAnalysis::canMultiply(tile::DotOp dot) {
           !dot.getTransposeRhs());
 }
 
+/// The warps that have keys of their own, where rows are as few as that takes.
+static int64_t countKeyWarps(const RolesPlan &plan,
+                             ArrayRef<tile::RowsOp> steps,
+                             const ::attn::TargetInfo &target) {
+  int64_t keys = 0;
+  steps.front()->walk([&](tile::DotOp dot) {
+    if (dot.getTransposeRhs())
+      keys = dot.getType().getCols();
+  });
+  return ::attn::warpsHaveKeys(plan.rows, target) &&
+                 keys % RolesPlan::keysOfWarp == 0
+             ? keys / RolesPlan::keysOfWarp
+             : 0;
+}
+
 /// Finds the steps; whether warpgroups have all of their operations, and every
 /// step is of the same rows.
 bool RolesAnalysis::analyseSteps(SmallVectorImpl<tile::RowsOp> &steps) {
@@ -381,13 +398,16 @@ bool RolesAnalysis::analyseSteps(SmallVectorImpl<tile::RowsOp> &steps) {
     auto type = cast<tile::TileType>(rows.getOuts()[0].getType());
     plan.rows = rows.getBlock();
     plan.blockQ = type.getRows();
-    if (plan.rows != unit.m || plan.blockQ % plan.rows ||
+    bool isOfWarps = ::attn::warpsHaveKeys(plan.rows, target);
+    if ((plan.rows != unit.m && !isOfWarps) || plan.blockQ % plan.rows ||
+        (isOfWarps && plan.blockQ != plan.rows) ||
         (rows != steps[0] &&
          type.getRows() !=
              cast<tile::TileType>(steps[0].getOuts()[0].getType()).getRows()))
       return false;
   }
-  return true;
+  plan.keyWarps = countKeyWarps(plan, steps, target);
+  return plan.rows == unit.m || plan.keyWarps;
 }
 
 /// What warpgroups do together: sharing channels, exchanging weights, turning
@@ -413,13 +433,49 @@ bool RolesAnalysis::analyseTeamwork() {
   return true;
 }
 
+/// Whether warps can have keys of their own of every tile, where rows are as
+/// few as that takes.
+bool RolesAnalysis::analyseKeyWarps(ArrayRef<tile::RowsOp> steps) {
+  if (!plan.keyWarps)
+    return true;
+  for (tile::RowsOp rows : steps)
+    if (!HalfStep::get(rows, plan, RolesPlan::keysOfWarp))
+      return false;
+  int64_t floats = 0, widest = 0;
+  WalkResult found = kernel.walk([&](tile::MergeOp merge) {
+    if (merge->getParentOp() != kernel || floats)
+      return WalkResult::interrupt();
+    for (Type type : merge.getResultTypes()) {
+      auto tile = cast<tile::TileType>(type);
+      floats += tile.getRows() * tile.getCols();
+      widest = std::max(widest, tile.getCols());
+    }
+    return WalkResult::advance();
+  });
+  if (found.wasInterrupted() || !floats ||
+      widest % (plan.keyWarps * ::attn::MmaShape::warp().m))
+    return false;
+  plan.channels = widest / plan.keyWarps;
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  plan.readsOnce = schedule && schedule.getPackHeads();
+  plan.isGrid = schedule && schedule.getFetch() == mlir::attn::Fetch::producer;
+  plan.drawsApart &= !plan.isGrid;
+  plan.drawsLate &= !plan.isGrid;
+  plan.mergeTile = SmemType::get(kernel.getContext(), plan.keyWarps, floats,
+                                 Float32Type::get(kernel.getContext()),
+                                 /*swizzle=*/0, /*boxes=*/1,
+                                 /*pitch=*/plan.keyWarps, /*transposed=*/false);
+  return true;
+}
+
 bool RolesAnalysis::analyseLoads() {
   analyseColumns();
   bool loads = true;
   kernel.walk([&](tile::LoadOp load) {
     loads &= plan.columns.has(load) || analyseLoad(load);
   });
-  return loads && !plan.queries.empty() && !plan.steps.empty();
+  return loads && (!plan.queries.empty() || plan.keyWarps) &&
+         !plan.steps.empty();
 }
 
 /// Steps that only some items have.
@@ -497,10 +553,11 @@ bool RolesAnalysis::loadsValuesApart() {
 bool RolesAnalysis::run() {
   readSchedule();
   SmallVector<tile::RowsOp> steps;
-  if (!analyseSteps(steps) || !analyseTeamwork() || !analyseLoads())
+  if (!analyseSteps(steps) || !analyseTeamwork() || !analyseLoads() ||
+      !analyseKeyWarps(steps))
     return false;
   findBranch(steps);
-  plan.stepsAreCounted = canCountSteps(steps);
+  plan.stepsAreCounted = !plan.keyWarps && canCountSteps(steps);
   plan.firstKeys = findFirstKeys();
   if (!loadAllTiles(steps))
     return false;
@@ -518,6 +575,8 @@ bool RolesAnalysis::run() {
         (ring.isWhole ? 1 : plan.rowMembers()) * ring.tile.getBytes();
   if (plan.exchange.tile)
     demand.exchange += RolesExchange::slots * plan.exchange.tile.getBytes();
+  if (plan.mergeTile)
+    demand.exchange += plan.mergeTile.getBytes();
   if (plan.turns.tile)
     demand.exchange += 2 * RolesTurns::slots * plan.turns.tile.getBytes();
   for (const RolesRing &ring : plan.steps)

@@ -35,6 +35,7 @@ private:
   // What warpgroups do together.
   bool analyseTeamwork();
   bool analyseShares();
+  bool analyseKeyWarps(ArrayRef<tile::RowsOp> steps);
   bool canShare(Operation *op);
   bool analyseExchange(tile::DotOp dot);
   bool turnsKeys();

@@ -9,7 +9,9 @@
 // row adds to it: threads keep their shares, and one exchange after the last
 // loop adds them up. A sum that does not start at 0 enters as a quarter in each
 // of the four threads that hold a row of an accumulator (PTX ISA, "Register
-// Fragments for wgmma.mma_async", "Matrix Fragments for mma.m16n8k16").
+// Fragments for wgmma.mma_async", "Matrix Fragments for mma.m16n8k16"); where
+// rows are columns of a warp's, as an eighth in each of the eight that hold
+// one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -60,7 +62,8 @@ static bool isRowSum(ReduceOp op) {
   if (!op || op.getNumResults() != 1)
     return false;
   auto type = dyn_cast<VecType>(op.getResult(0).getType());
-  if (!type || type.getPartial() || type.getAxis() != Axis::Row ||
+  if (!type || type.getPartial() ||
+      (type.getAxis() != Axis::Row && type.getScope() != Scope::Warp) ||
       !type.getElementType().isF32() ||
       !isa<FragType>(op.getInputs()[0].getType()))
     return false;
@@ -231,7 +234,8 @@ static void keepWholeMaps(SmallVectorImpl<Site> &sites) {
   }
 }
 
-/// Each of the four threads of a row starts with a quarter, which is exact.
+/// Each of the four threads of a row starts with a quarter, which is exact, or
+/// each of the eight of a column with an eighth.
 static Value shareOut(OpBuilder &b, Location loc, Value start) {
   auto share =
       MapOp::create(b, loc, TypeRange{partialOf(start.getType())}, start);
@@ -239,8 +243,10 @@ static Value shareOut(OpBuilder &b, Location loc, Value start) {
   Type i32 = b.getI32Type();
   Block *body = b.createBlock(&share.getBody(), {}, {i32, i32, b.getF32Type()},
                               {loc, loc, loc});
-  Value quarter = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.25f));
-  Value x = arith::MulFOp::create(b, loc, body->getArgument(2), quarter);
+  bool isRow = cast<VecType>(start.getType()).getAxis() == Axis::Row;
+  Value part = arith::ConstantOp::create(
+      b, loc, b.getF32FloatAttr(isRow ? 0.25f : 0.125f));
+  Value x = arith::MulFOp::create(b, loc, body->getArgument(2), part);
   YieldOp::create(b, loc, x);
   return share.getResult(0);
 }

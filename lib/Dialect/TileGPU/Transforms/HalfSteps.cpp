@@ -26,13 +26,18 @@ using namespace mlir::tile_gpu;
 
 std::optional<HalfStep> HalfStep::get(tile::RowsOp rows,
                                       const RolesPlan &plan) {
-  const SmemType &first = plan.steps.front().tile;
   // Both products take keys 16 at a time.
-  int64_t keys = first.getRows();
+  int64_t keys = plan.steps.front().tile.getRows();
   if (keys % 32)
     return std::nullopt;
+  return get(rows, plan, keys / 2);
+}
+
+std::optional<HalfStep> HalfStep::get(tile::RowsOp rows, const RolesPlan &plan,
+                                      int64_t count) {
   HalfStep step;
-  step.count = keys / 2;
+  step.count = count;
+  step.whole = plan.steps.front().tile.getRows();
   for (auto [load, place] : plan.place)
     if (load->getBlock() == rows->getBlock())
       step.wide.insert(load->getResult(0));
@@ -90,7 +95,7 @@ bool HalfStep::add(Block &block) {
                      isa_and_nonnull<tile::TileDialect>(op.getDialect())))
       return false;
     for (Value result : op.getResults()) {
-      if (reads && colsOf(result) == 2 * count)
+      if (reads && colsOf(result) == whole)
         wide.insert(result);
       else if (colsOf(result) > 1)
         return false;
@@ -109,7 +114,7 @@ void HalfStep::convert(Operation *op, Operation *clone) const {
     return;
   }
   auto map = dyn_cast<tile::MapOp>(clone);
-  if (!map || !firstKey || !isWide(op->getResult(0)))
+  if (!map || !(firstKey || firstKeyOfRun) || !isWide(op->getResult(0)))
     return;
   // Columns are counted from the tile's first key. One is compared with a
   // bound that moves instead, as a column is no less than 0.
@@ -120,7 +125,9 @@ void HalfStep::convert(Operation *op, Operation *clone) const {
   for (OpOperand &use : llvm::make_early_inc_range(col.getUses())) {
     using Predicate = arith::CmpIPredicate;
     b.setInsertionPoint(use.getOwner());
-    Value move = arith::ConstantIntOp::create(b, loc, firstKey, 32);
+    Value move = firstKeyOfRun
+                     ? firstKeyOfRun
+                     : arith::ConstantIntOp::create(b, loc, firstKey, 32);
     auto cmp = dyn_cast<arith::CmpIOp>(use.getOwner());
     Predicate predicate = cmp ? cmp.getPredicate() : Predicate::eq;
     bool fromZero = predicate == Predicate::slt || predicate == Predicate::sge;

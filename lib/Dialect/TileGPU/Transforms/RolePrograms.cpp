@@ -170,7 +170,7 @@ void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
   RingLoadOp::create(b, loc, ring.map, indices, tile, /*box=*/Value(),
                      /*from=*/Value(), /*rows=*/Value(), table,
                      /*start=*/Value(), /*boxes=*/IntegerAttr(), page,
-                     /*evict_first=*/false);
+                     /*evict_first=*/plan.readsOnce);
 }
 
 /// Members begin and end at different times, and each has slots of its own:
@@ -342,7 +342,7 @@ Value Consumer::queryUse(Location loc) {
 }
 
 Value Consumer::memberRow(Location loc, Type type) {
-  if (plan.sharers > 1)
+  if (plan.sharers > 1 || plan.keyWarps)
     return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, 0));
   Value row = arith::MulIOp::create(b, loc, member, i32(plan.rows, loc));
   return type.isIndex() ? arith::IndexCastOp::create(b, loc, type, row) : row;
@@ -365,80 +365,6 @@ void Consumer::adjustRow(Operation *op, MutableOperandRange indices,
   Location loc = op->getLoc();
   row.set(arith::AddIOp::create(b, loc, row.get(),
                                 memberRow(loc, b.getIndexType())));
-}
-
-/// Whether rows end where those of the keys and values in memory do.
-bool Consumer::endsWithTensor(Value upper) {
-  auto size = upper.getDefiningOp<memref::DimOp>();
-  return size && llvm::any_of(plan.steps, [&](RolesRing &ring) {
-           auto type = cast<MemRefType>(ring.memory.getType());
-           return size.getSource() == ring.memory &&
-                  size.getConstantIndex() == type.getRank() - 2;
-         });
-}
-
-/// A value row that no query may see must not reach one, not even times 0.
-/// Tensor copies fill with zeros beyond the tensor only.
-void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
-  if (!(ring.isValue || ring.isWhole) || (!load.getUpper() && !load.getLive()))
-    return;
-  // Up to 64 columns they are cleared all the same: without that code ptxas
-  // gave the loop over whole tiles another order, and d = 64 was slower
-  // (docs/performance/gpu.md).
-  if (!load.getLive() && load.getType().getCols() > 64 &&
-      matchPattern(load.getLower(), m_Zero()) &&
-      endsWithTensor(load.getUpper()))
-    return;
-  Location loc = load.getLoc();
-  if (load.getLive()) {
-    // Those beyond the bounds are dead as well.
-    auto truths = load.getLive().getDefiningOp<tile::TruthsOp>();
-    SmallVector<Value> words = lookup(truths.getWords());
-    Value all = i32(-1, loc);
-    for (auto [w, word] : llvm::enumerate(words)) {
-      Value bits = word;
-      if (int64_t rows = ring.tile.getRows() - 32 * int64_t(w); rows < 32)
-        bits = arith::OrIOp::create(b, loc, word, i32(-(1ll << rows), loc));
-      all = w ? arith::AndIOp::create(b, loc, all, bits).getResult() : bits;
-    }
-    Value some = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ne, all,
-                                       i32(-1, loc));
-    auto branch = scf::IfOp::create(b, loc, some, /*withElseRegion=*/false);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.thenBlock());
-    SmemClearRowsOp::create(b, loc, tile, /*from=*/Value(), /*before=*/Value(),
-                            /*live=*/Value(), words);
-    return;
-  }
-  Value first = mapping.lookup(load.getIndices().drop_back().back());
-  Value from =
-      arith::SubIOp::create(b, loc, mapping.lookup(load.getUpper()), first);
-  Value rows = arith::ConstantIndexOp::create(b, loc, ring.tile.getRows());
-  Value dead =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, from, rows);
-  Value before;
-  if (!matchPattern(load.getLower(), m_Zero())) {
-    before =
-        arith::SubIOp::create(b, loc, mapping.lookup(load.getLower()), first);
-    Value zero = arith::ConstantIndexOp::create(b, loc, 0);
-    Value some =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, before, zero);
-    dead = arith::OrIOp::create(b, loc, dead, some);
-  }
-  auto branch = scf::IfOp::create(b, loc, dead, /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  // Beyond 32 bits all rows are live, or all are dead.
-  auto narrow = [&](Value value) -> Value {
-    Value limit = arith::ConstantIndexOp::create(b, loc, 1 << 20);
-    Value least = arith::ConstantIndexOp::create(b, loc, -1);
-    value = arith::MinSIOp::create(b, loc, value, limit);
-    value = arith::MaxSIOp::create(b, loc, value, least);
-    return arith::IndexCastOp::create(b, loc, b.getI32Type(), value);
-  };
-  SmemClearRowsOp::create(b, loc, tile, narrow(from),
-                          before ? narrow(before) : Value(), /*live=*/Value(),
-                          /*bits=*/ValueRange());
 }
 
 void Consumer::cloneLoad(tile::LoadOp load) {
@@ -483,6 +409,16 @@ void Consumer::cloneLoad(tile::LoadOp load) {
   }
   Value tile =
       RingWaitOp::create(b, loc, ring.tile, ring.ring, steps).getResult(0);
+  if (plan.keyWarps) {
+    Value own = keysOfWarp(tile);
+    clearDeadRows(ring, load, own);
+    auto type = cast<SmemType>(own.getType());
+    return mapping.map(
+        load.getResult(),
+        asTile(loc, own,
+               tile::TileType::get(b.getContext(), type.getRows(),
+                                   type.getCols(), type.getElementType())));
+  }
   clearDeadRows(ring, load, tile);
   waited[it->second] = tile;
   mapping.map(load.getResult(), half ? halfOf(*half, load, tile)
@@ -530,6 +466,12 @@ void Consumer::cloneRows(tile::RowsOp rows) {
     mapping.map(argument, mapping.lookup(operand));
   if (!half && startsHalf && !isa<scf::ForOp>(rows->getParentOp()))
     return cloneHalves(rows);
+  std::optional<HalfStep> before = half;
+  if (plan.keyWarps) {
+    half = HalfStep::get(rows, plan, RolesPlan::keysOfWarp);
+    half->firstKeyOfRun = arith::MulIOp::create(
+        b, rows.getLoc(), member, i32(RolesPlan::keysOfWarp, rows.getLoc()));
+  }
   for (Operation &op : body.without_terminator()) {
     Operation *clone = b.clone(op, mapping);
     if (half)
@@ -540,6 +482,7 @@ void Consumer::cloneRows(tile::RowsOp rows) {
   for (auto [result, value] :
        llvm::zip(rows.getResults(), body.getTerminator()->getOperands()))
     mapping.map(result, mapping.lookup(value));
+  half = before;
   exchanged = steps;
 }
 
@@ -710,7 +653,11 @@ void Consumer::cloneTileOp(Operation *op) {
   for (RolesRing &ring : plan.queries)
     if (ring.inPlace == op)
       return cloneInPlace(ring);
+  if (auto merge = dyn_cast<tile::MergeOp>(op); merge && plan.keyWarps)
+    return cloneMerge(merge);
   Operation *clone = b.clone(*op, mapping);
+  if (isMerged)
+    return takeChannels(op, clone);
   if (plan.sharers > 1)
     return shareTileOp(op, clone);
   bool narrowed = false;

@@ -123,7 +123,8 @@ KernelOp Specializer::createKernel() {
   unsigned numOld = types.size();
   for (RolesRing *ring : ringsWithMaps())
     types.push_back(TensorMapType::get(b.getContext(), ring->getBox()));
-  types.push_back(MemRefType::get({1}, b.getI32Type()));
+  if (!plan.isGrid)
+    types.push_back(MemRefType::get({1}, b.getI32Type()));
   if (work.takesCount())
     types.push_back(b.getI32Type());
   b.setInsertionPoint(kernel);
@@ -149,10 +150,9 @@ Value Specializer::createRing(ArrayRef<SmemType> tiles, int64_t slots,
       /*place=*/PlaceAttr());
 }
 
-static constexpr int64_t memberWarps = 4;
-
 void Specializer::createRings() {
   auto count = [&](int64_t number) { return b.getI64IntegerAttr(number); };
+  const int64_t memberWarps = plan.warpsOfMember();
   IntegerAttr none, all = count(plan.members() * memberWarps);
   for (RolesRing &ring : plan.queries) {
     int64_t parts = ring.isWhole ? 1 : plan.rowMembers();
@@ -171,6 +171,9 @@ void Specializer::createRings() {
                                     Fill::Exchange, all, none, none);
   if (plan.turns.tile)
     plan.turns.createRings(b, kernel.getLoc(), plan.members() * memberWarps);
+  if (plan.mergeTile)
+    plan.mergeScratch = SmemAllocOp::create(b, kernel.getLoc(), plan.mergeTile,
+                                            /*offset=*/IntegerAttr());
   bool turnsShared =
       plan.sharers > 1 && llvm::any_of(plan.queries, [](RolesRing &ring) {
         return bool(ring.inPlace);
@@ -186,9 +189,11 @@ ForeachOp Specializer::createRole(StringRef name, Scope scope, int64_t count,
                                   int64_t registers, ValueRange initial,
                                   bool leads) {
   Location loc = kernel.getLoc();
-  auto role =
-      RoleOp::create(b, loc, name, scope, count, b.getI64IntegerAttr(registers),
-                     /*barrier=*/IntegerAttr());
+  // Registers move between warpgroups alone.
+  auto role = RoleOp::create(b, loc, name, scope, count,
+                             plan.keyWarps ? IntegerAttr()
+                                           : b.getI64IntegerAttr(registers),
+                             /*barrier=*/IntegerAttr());
   b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
   auto loop = work.createLoop(b, scheduler, initial, leads);
   YieldOp::create(b, loc, ValueRange());
@@ -251,7 +256,8 @@ void Specializer::buildRoles() {
     for (bool takes : {true, false})
       buildRole(takes ? "take_turns" : "pass_turns", Scope::Warp, 1,
                 producerRegisters, /*share=*/std::nullopt, takes);
-  buildRole("compute", Scope::Warpgroup, plan.members(),
+  buildRole("compute", plan.keyWarps ? Scope::Warp : Scope::Warpgroup,
+            plan.members(),
             ::attn::onchip::computeRegisters(plan.members(), target),
             /*share=*/std::nullopt);
 }
@@ -273,7 +279,8 @@ LogicalResult Specializer::run() {
   auto last = func.getArguments().rbegin();
   Value count = work.takesCount() ? Value(*last++) : Value();
   FailureOr<SchedulerOp> made = work.createScheduler(
-      b, shared, ScheduleKind::Dynamic, /*tickets=*/*last, count);
+      b, shared, plan.isGrid ? ScheduleKind::Grid : ScheduleKind::Dynamic,
+      /*tickets=*/plan.isGrid ? Value() : Value(*last), count);
   if (failed(made))
     return failure();
   scheduler = *made;
@@ -298,9 +305,9 @@ void Specializer::rewriteLaunch(tile::LaunchOp launch) {
   };
   for (RolesRing *ring : ringsWithMaps())
     addMap(*ring);
-  Value tickets =
-      TicketsOp::create(b, loc, MemRefType::get({1}, b.getI32Type()));
-  arguments.push_back(tickets);
+  if (!plan.isGrid)
+    arguments.push_back(
+        TicketsOp::create(b, loc, MemRefType::get({1}, b.getI32Type())));
   if (work.takesCount())
     arguments.push_back(
         arith::IndexCastOp::create(b, loc, b.getI32Type(), launch.getGrid()));

@@ -139,6 +139,10 @@ struct RolesPlan {
   bool drawsApart = false;
   /// Whether it does so towards the end of the item before.
   bool drawsLate = false;
+  /// Whether no other block reads the same keys.
+  bool readsOnce = false;
+  /// Whether each item has a block of its own.
+  bool isGrid = false;
   /// Whether a warp copies the values, and another the rest.
   bool valuesApart = false;
 
@@ -149,7 +153,18 @@ struct RolesPlan {
   /// Of all warps that share channels, which have their queries in one place.
   Value shareBarrier;
 
-  int64_t members() const { return blockQ / rows * sharers; }
+  /// Warps of the compute role, which have keys of their own of every tile for
+  /// the same rows; 0: the role has warpgroups, with rows of their own. And
+  /// what the states of all of them go through, of so many channels.
+  int64_t keyWarps = 0;
+  SmemType mergeTile;
+  Value mergeScratch;
+  static constexpr int64_t keysOfWarp = 16;
+
+  int64_t members() const {
+    return keyWarps ? keyWarps : blockQ / rows * sharers;
+  }
+  int64_t warpsOfMember() const { return keyWarps ? 1 : 4; }
   /// Those with rows of their own.
   int64_t rowMembers() const { return blockQ / rows; }
   /// Whether a tile has the channels of the sums, of all that share them.
@@ -286,10 +301,15 @@ public:
   /// its own: for columns that are no keys, or more than products and element
   /// by element operations.
   static std::optional<HalfStep> get(tile::RowsOp rows, const RolesPlan &plan);
+  /// The same of `count` keys.
+  static std::optional<HalfStep> get(tile::RowsOp rows, const RolesPlan &plan,
+                                     int64_t count);
 
   int64_t keys() const { return count; }
   /// The first key of the tile that the step takes.
   int64_t firstKey = 0;
+  /// The same where it is known at run time only (i32), else null.
+  Value firstKeyOfRun;
   /// The type of `value`, of which one dimension is the keys, in this step.
   Type convert(Value value) const;
   /// Makes `clone` of `op` an operation of this step.
@@ -298,7 +318,7 @@ public:
 
 private:
   bool add(Block &block);
-  int64_t count = 0;
+  int64_t count = 0, whole = 0;
   /// Values whose columns are the keys of the tile.
   DenseSet<Value> wide;
 };
@@ -322,6 +342,9 @@ protected:
 private:
   void adjustRow(Operation *op, MutableOperandRange indices, bool vector);
   void cloneShared(Operation *op);
+  void cloneMerge(tile::MergeOp merge);
+  void takeChannels(Operation *op, Operation *clone);
+  Value keysOfWarp(Value tile);
   void cloneExchanged(tile::DotOp dot);
   void cloneSum(tile::AccumulateOp sum);
   Value takeOwnRows(RolesRing &ring, tile::LoadOp load);
@@ -357,6 +380,8 @@ private:
   SmallVector<Value> columnTiles;
   /// Values of the kernel's body, computed for the member's rows alone.
   DenseMap<Value, Value> ownRows;
+  /// Whether the states of warps have become one, of which each has channels.
+  bool isMerged = false;
   /// The number of the step behind the block's, where that may differ from
   /// `steps`, which counts the member's own.
   Value allSteps;

@@ -742,7 +742,7 @@ def Tile_StreamOp : Tile_Op<"stream", [
 def Tile_YieldOp : Tile_Op<"yield", [
     Pure, Terminator, ReturnLike,
     ParentOneOf<["MapOp", "TurnOp", "ReduceOp", "ScanOp", "FoldOp", "RowsOp",
-                 "StreamOp"]>]> {
+                 "StreamOp", "MergeOp"]>]> {
   let summary = "Ends a body with its values";
   let arguments = (ins
     Arg<Variadic<AnyType>, "The values of the body, as the enclosing operation "

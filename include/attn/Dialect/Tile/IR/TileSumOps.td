@@ -1,4 +1,4 @@
-//===- TileSumOps.td - Sums in memory ---------------------*- tablegen -*-===//
+//===- TileSumOps.td - Sums in memory and of states -------*- tablegen -*-===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -67,6 +67,54 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
     $destination `[` $indices `]` (`rows` `(` $lower^ `to` $upper `)`)?
     (`turn` `(` $turn^ `of` $counters `[` $counter `]` `:` type($counters) `)`)?
     attr-dict `:` type($value) `,` type($destination)
+  }];
+  let hasVerifier = 1;
+}
+
+def Tile_MergeOp : Tile_Op<"merge", [
+    AttrSizedOperandSegments, SingleBlock, Pure]> {
+  let summary = "One state of those that warps have of parts of the keys";
+  let description = [{
+    Where the warps of a GPU's block take keys of their own of each tile, for the
+    same rows, each comes to a state of its own: statistics (tiles of one column)
+    and values, which are here combined, in the order of the warps. The body takes
+    the statistics of two states, the left one first, and yields the combined
+    statistics, then alpha and beta: each value becomes alpha v1 + beta v2, where a
+    factor of 0 selects 0. Behind the op there is one state, of which each warp has
+    some channels. Where one warp has all keys, it gives what it takes.
+
+    Example:
+
+    ```mlir
+    # func.func @example(
+    #     %m: !tile.tile<8x1xf32>, %l: !tile.tile<8x1xf32>,
+    #     %o: !tile.tile<8x128xf32>) {
+    %s:3 = tile.merge stats(%m : !tile.tile<8x1xf32>)
+        values(%o, %l : !tile.tile<8x128xf32>, !tile.tile<8x1xf32>) {
+    ^bb0(%a: f32, %b: f32):
+      %c = arith.maximumf %a, %b : f32
+      %da = arith.subf %a, %c : f32
+      %db = arith.subf %b, %c : f32
+      %fa = math.exp %da : f32
+      %fb = math.exp %db : f32
+      tile.yield %c, %fa, %fb : f32, f32, f32
+    } -> !tile.tile<8x1xf32>, !tile.tile<8x128xf32>, !tile.tile<8x1xf32>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<Variadic<Tile_TileType>, "Statistics of the rows, one column "
+        "each.">:$stats,
+    Arg<Variadic<Tile_TileType>, "What these scale: tiles of f32 of as many "
+        "rows.">:$values);
+  let results = (outs
+    Res<Variadic<Tile_TileType>, "The state: statistics, then values.">:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = [{
+    `stats` `(` $stats `:` type($stats) `)`
+    `values` `(` $values `:` type($values) `)`
+    attr-dict-with-keyword $body `->` type($results)
   }];
   let hasVerifier = 1;
 }

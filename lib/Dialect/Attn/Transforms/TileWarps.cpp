@@ -1,0 +1,134 @@
+//===- TileWarps.cpp - Warps with keys of their own -----------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Eight rows are the columns of a warp's product, of which the keys are rows:
+// none is padding. Each warp of a block takes sixteen keys of a tile and goes
+// through all tiles without waiting for the others. At the end their states
+// become one.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TileWarps.h"
+#include "NamedRewrites.h"
+#include "TileSteps.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+/// Whether a region loads elements of tensors.
+static bool readsTensors(Region &region) {
+  return region.walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+/// Whether a mask loads elements that differ by row or key, and not only such
+/// as the lengths of sequences.
+static bool readsPerPair(Region &mask) {
+  return mask
+      .walk([&](tensor::ExtractOp load) {
+        for (Value index : load.getIndices())
+          for (unsigned position : {2, 3}) // b, h, i, j
+            if (dependsOn(index, mask.getArgument(position)))
+              return WalkResult::interrupt();
+        return WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+std::string mlir::attn::whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
+                                      const ::attn::TargetInfo &target) {
+  if (op.getReducedSide() != Side::keys || isa<FusedOp>(op->getParentOp()) ||
+      !isa<AggregateOp, PartialOp>(op.getOperation()))
+    return "a reduction other than of keys into states";
+  if (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() == 0 ||
+      monoid.hasFactors())
+    return "a monoid that is no cocycle of one factor";
+  if (!op.getInitBody().empty())
+    return "a first state, which one of the warps alone may have";
+  ProductTypes types = findProductTypes(op, monoid, target);
+  if (!types.dots || !types.values)
+    return "products that are not of 16 bits";
+  if (op.getQueryOperands().size() != 1 || op.getValueOperands().size() != 1)
+    return "several dots or values";
+  Value value = op.getValueOperands().front();
+  if (keysWithColumns(op, value) != value ||
+      value == op.getKeyOperands().front())
+    return "values that are columns of the keys";
+  auto widthOf = [](Value tensor) {
+    return cast<ShapedType>(tensor.getType()).getShape().back();
+  };
+  constexpr int64_t panel = 64;
+  int64_t depth = widthOf(op.getKeyOperands().front());
+  if (depth % panel || widthOf(value) % panel || widthOf(value) > 4 * panel ||
+      depth > 4 * panel)
+    return "channels that are no multiple of 64 up to 256";
+  if (mayKillByScore(op, monoid))
+    return "scores that may be -inf";
+  if (readsTensors(op.getScoreBody()) ||
+      (!op.getMaskBody().empty() && readsPerPair(op.getMaskBody())))
+    return "scores that read tensors, or masks that do for each row or key";
+  if (op->hasAttr(getListedKeysName()) || op->hasAttr(getLinearBiasName()))
+    return "key tiles that a kernel before lists, or a bias that a product "
+           "adds";
+  if (!op.getQuerySource().hasBatch() || hasGroup(op))
+    return "packed sequences, or rows of groups";
+  if (op.isBatchInvariant())
+    return "bits that do not depend on the batch";
+  if (op.getRotaryAttribute())
+    return "keys that turn";
+  return "";
+}
+
+LogicalResult mlir::attn::verifyWarpKeys(ReductionOpInterface op,
+                                         MonoidOp monoid,
+                                         const ::attn::TargetInfo &target) {
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (!::attn::warpsHaveKeys(schedule.getRows(), target))
+    return success();
+  constexpr int64_t each = 16, most = ::attn::mostKeysOfWarps;
+  std::string why = whyNotOfWarps(op, monoid, target);
+  if (why.empty() && schedule.getBlockQ() != schedule.getRows())
+    why = "a block of more rows";
+  else if (why.empty() &&
+           (schedule.getBlockK() % (2 * each) || schedule.getBlockK() > most ||
+            cast<ShapedType>(op.getValueOperands().front().getType())
+                    .getShape()
+                    .back() %
+                schedule.getBlockK()))
+    why = "tiles of keys that are no multiple of 32 up to 128, and of the "
+          "values' "
+          "channels";
+  if (why.empty())
+    return success();
+  return op->emitOpError("expected rows = 16 or more for ")
+         << why << ", but got rows = " << schedule.getRows();
+}
+
+SmallVector<Value> mlir::attn::mergeWarps(ReductionContext &ctx,
+                                          ValueRange state) {
+  unsigned n = ctx.numStats();
+  auto merge = tile::MergeOp::create(ctx.b, state.getTypes(),
+                                     state.take_front(n), state.drop_front(n));
+  OpBuilder::InsertionGuard guard(ctx.b);
+  SmallVector<Type> types;
+  for (Value stat : state.take_front(n))
+    types.push_back(cast<tile::TileType>(stat.getType()).getElementType());
+  types.append(types.begin(), types.end());
+  Block *body =
+      ctx.b.createBlock(&merge.getBody(), {}, types,
+                        SmallVector<Location>(types.size(), ctx.b.getLoc()));
+  ValueRange arguments = body->getArguments();
+  ValueRange left = arguments.take_front(n), right = arguments.drop_front(n);
+  SmallVector<Value> both = ctx.combine(left, right), results = both;
+  results.append(ctx.rescale(left, both));
+  results.append(ctx.rescale(right, both));
+  tile::YieldOp::create(ctx.b, results);
+  return merge.getResults();
+}

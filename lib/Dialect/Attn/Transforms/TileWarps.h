@@ -1,0 +1,35 @@
+//===- TileWarps.h - Warps with keys of their own ---------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to attn-tile.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEWARPS_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEWARPS_H
+
+#include "TileKernel.h"
+
+namespace mlir::attn {
+
+/// Whether the warps of a block take keys of their own of each tile.
+inline bool warpsHaveKeys(const ReductionContext &ctx) {
+  return isGpu(ctx) &&
+         ::attn::warpsHaveKeys(ctx.schedule.getRows(), ctx.target);
+}
+
+/// Fails where the schedule asks for that and it cannot be.
+LogicalResult verifyWarpKeys(ReductionOpInterface op, MonoidOp monoid,
+                             const ::attn::TargetInfo &target);
+
+/// One state of those of all warps, of which each then has some channels:
+/// statistics are in the units of the monoid.
+SmallVector<Value> mergeWarps(ReductionContext &ctx, ValueRange state);
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEWARPS_H

@@ -1,0 +1,53 @@
+// RUN: attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" | FileCheck %s --check-prefix=TILE
+// RUN: attn-opt %s --attn-pipeline="until-after=gpu target=sm_90a" | FileCheck %s --check-prefix=GPU
+
+// Eight rows are columns of a warp's products. Each warp takes sixteen keys of every
+// tile; at the end their states become one.
+
+// TILE: tile.kernel private @attention_kernel0(
+// TILE: tile.rows 8
+// TILE: tile.dot %{{.*}} transpose_rhs : !tile.tile<8x128xbf16>, !tile.tile<64x128xbf16> -> !tile.tile<8x64xf32>
+// TILE: %[[STATE:.*]]:3 = tile.merge stats(%{{.*}} : !tile.tile<8x1xf32>) values(%{{.*}}, %{{.*}} : !tile.tile<8x128xf32>, !tile.tile<8x1xf32>)
+// TILE: arith.maximumf
+// TILE: math.exp
+// TILE: tile.store vector %[[STATE]]#0
+// TILE: tile.store %[[STATE]]#1
+// TILE: tile.store vector %[[STATE]]#2
+
+// GPU: tile_gpu.kernel private @attention_kernel0(
+// GPU: %[[K:.*]] = tile_gpu.ring.create tma consumers(4) {{.*}} : <4, 64x128xbf16 swizzle 128>
+// GPU: %[[V:.*]] = tile_gpu.ring.create tma consumers(4) {{.*}} : <4, 64x128xbf16 swizzle 128>
+// GPU: %[[ALL:.*]] = tile_gpu.smem.alloc {{.*}} : <4x1040xf32>
+// GPU: tile_gpu.role "load" warps(1) {
+// No other block reads these keys.
+// GPU: tile_gpu.ring.load {{.*}} evict_first
+// GPU: tile_gpu.role "compute" warps(4) barrier(1) {
+// GPU: ^bb0(%[[WARP:.*]]: i32):
+// GPU: %[[Q:.*]] = tile_gpu.global.load {{.*}} transposed : {{.*}} -> !tile_gpu.frag<128x8xbf16, b, warp>
+// GPU: scf.for
+// GPU: %[[SLOT:.*]] = tile_gpu.ring.wait %[[K]]
+// GPU: %[[MINE:.*]] = tile_gpu.smem.slice %[[SLOT]][%{{.*}}, %c0{{.*}}] : <64x128xbf16 swizzle 128> -> <16x128xbf16 swizzle 128 pitch 64>
+// GPU: %[[S:.*]] = tile_gpu.mma.sync %[[MINE]], %[[Q]], {{.*}} -> <16x8xf32, acc, warp>
+// The slot is free once its product is there.
+// GPU-NEXT: tile_gpu.ring.release %[[K]][%{{.*}}] after(%[[S]]
+// Sums of columns are left to the threads that hold them.
+// GPU: tile_gpu.reduce {{.*}}
+// GPU: -> !tile_gpu.vec<8xf32, col, warp, partial>
+// GPU: %[[O:.*]] = tile_gpu.mma.sync {{.*}} : !tile_gpu.smem<128x16xbf16 swizzle 128 pitch 64 transposed>, !tile_gpu.frag<16x8xbf16, b, warp> -> <128x8xf32, acc, warp>
+// GPU-NEXT: tile_gpu.ring.release %[[V]][%{{.*}}] after(%[[O]]
+// GPU: %[[R:.*]]:3 = tile_gpu.merge_states warps {{.*}} scratch(%[[ALL]] {{.*}} count(4)
+// GPU: -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<32x8xf32, acc, warp>, !tile_gpu.vec<8xf32, col, warp>
+// GPU: %[[FIRST:.*]] = arith.cmpi eq, %[[WARP]], %c0
+// GPU: scf.if %[[FIRST]]
+// GPU: tile_gpu.global.store %[[R]]#0
+// GPU: %[[CHANNEL:.*]] = arith.muli %[[WARP]], %c32
+// GPU: tile_gpu.global.store %[[R]]#1, %{{.*}}[{{.*}}, %[[CHANNEL]]] {{.*}} transposed
+func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                     %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      {schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64,
+                                 splits = automatic, pack_heads = true>}
+      -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
