@@ -391,7 +391,14 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
   auto fits = [&] { return computeBudget(problem, sizes, target).fits(); };
   while (!fits() && sizes.blockK > 4 * minKeys)
     sizes.blockK -= minKeys;
-  while (!fits() && sizes.blockQ > sizes.rows)
+  // One warpgroup has hardly more registers for its rows than two.
+  auto holdsMore = [&] {
+    ScheduleSizes least = sizes;
+    least.blockK = std::min(least.blockK, 2 * minKeys);
+    return !warpgroups || sizes.blockQ > 2 * sizes.rows ||
+           !computeBudget(problem, least, target).fits();
+  };
+  while (!fits() && sizes.blockQ > sizes.rows && holdsMore())
     sizes.blockQ -= sizes.rows;
   while (!fits() && sizes.blockK > minKeys)
     sizes.blockK -= minKeys;

@@ -6,8 +6,23 @@
 // RUN: sed 's/TYPE/bf16/g; s/BIAS//' %s | attn-opt --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-differentiate | FileCheck %s
 // In f32 the rounding of that number would show.
 // RUN: sed 's/TYPE/f32/g; s/BIAS//' %s | attn-opt --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-differentiate | FileCheck %s --check-prefix=PLAIN
-// A bias may be so large that it would lose the sum of a row.
-// RUN: sed 's/TYPE/bf16/g; s/BIAS/bias(%%bias : !bias)/' %s | attn-opt --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-differentiate | FileCheck %s --check-prefix=PLAIN
+// A bias may be so large that it would lose the sum of a row: there are two numbers
+// then, the logarithm of the factor and the statistic. A bias of -inf is the mask's
+// matter, and no test is left in the pairs.
+// RUN: sed 's/TYPE/bf16/g; s/BIAS/bias(%%bias : !bias)/' %s | attn-opt --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-differentiate --canonicalize | FileCheck %s --check-prefix=BIAS
+// BIAS-LABEL: func.func @weigh_backward(
+// BIAS: attn.aggregate @weigh_rows
+// BIAS: attn.aggregate @weigh_queries
+// BIAS: ^bb0(%[[DOT:.*]]: f32, %[[DP:.*]]: f32, %{{.*}}: i32,
+// BIAS-NOT: arith.select
+// BIAS: %[[SCORE:.*]] = math.fma %[[DOT]], %{{.*}}, %{{.*}} : f32
+// BIAS: %[[ABOVE:.*]] = arith.subf %[[SCORE]], %{{.*}} : f32
+// BIAS: %[[X:.*]] = math.fma %[[ABOVE]], %{{.*}}, %{{.*}} : f32
+// BIAS: %[[P:.*]] = math.exp2 %[[X]] : f32
+// BIAS-NOT: arith.select
+// BIAS: %[[DIFFERENCE:.*]] = math.fma %[[DP]], %{{.*}}, %{{.*}} : f32
+// BIAS: %[[DS:.*]] = arith.mulf %[[DIFFERENCE]], %[[P]] : f32
+// BIAS-NEXT: attn.yield %[[DS]] : f32
 // PLAIN-LABEL: func.func @weigh_backward(
 // PLAIN-NOT: math.exp2
 // PLAIN: math.exp

@@ -264,7 +264,10 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   Operation *lift = monoid.getLift().empty()
                         ? nullptr
                         : monoid.getLift().front().getTerminator();
-  bool weighsLate = weightsFollowStatistic(monoid);
+  // Nor is what is added up as soon as it is computed, of plain sums.
+  bool weighsLate = weightsFollowStatistic(monoid) ||
+                    (!target.isCpu() && monoid.getNumStats() == 0 &&
+                     monoid.getNumValues() > 0);
   if (lift && !monoid.isGeneral())
     for (unsigned i = 0; i < monoid.getNumComponents(); ++i) {
       // What is computed late and only summed is held by no tile.

@@ -272,7 +272,7 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
     adjoints.add(weights[output.component], cotangent);
   }
   if (!wantsScores) {
-    if (rows.exponent && pairs.factor)
+    if (!rows.exponents.empty() && pairs.factor)
       useExponent(scores.front(), position, pairs);
     return success();
   }
@@ -303,11 +303,19 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
   for (auto [i, output] : llvm::enumerate(outputs))
     if (&output == dividedOutput() && pairs.factor)
       reuseWeight(block, weights[output.component], divisor, pairs);
-  if (rows.exponent && pairs.factor)
+  if (!rows.exponents.empty() && pairs.factor)
     useExponent(scores.front(), position, pairs);
   auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
+  // What keys have of an element that is added is a cotangent without scale.
+  bool sumsElements =
+      reduced == Side::queries && pairs.isDeadZero &&
+      llvm::any_of(wanted, [](const Input &input) {
+        return input.isOfPairs() && input.spread == Spread::keys;
+      });
   for (Value dot : dots)
-    pairs.dots.push_back(orZero(withScale(adjoints.get(dot), pairs)));
+    pairs.dots.push_back(orZero(sumsElements
+                                    ? adjoints.get(dot)
+                                    : withScale(adjoints.get(dot), pairs)));
   for (Input &input : wanted) {
     Value sum;
     if (input.isOfPairs())
@@ -363,7 +371,8 @@ void Differentiator::capturePairs(Side reduced, bool wantsScores,
   captureRegions();
   for (Value stat : rows.stats)
     capture(stat);
-  capture(rows.exponent);
+  for (Value exponent : rows.exponents)
+    capture(exponent);
   for (auto [i, output] : llvm::enumerate(outputs)) {
     if (!output.hasChannels())
       continue;
@@ -401,6 +410,13 @@ struct Sum {
   Value rowPart = {};
 };
 } // namespace
+
+/// Whether a value is a difference times `factor`.
+static bool isProductWith(Value value, Value factor) {
+  auto product = value.getDefiningOp<arith::MulFOp>();
+  return product && product.getRhs() == factor &&
+         product.getLhs().getDefiningOp<arith::SubFOp>();
+}
 
 LogicalResult Differentiator::buildGradients(Side reduced) {
   bool overKeys = reduced == Side::keys;
@@ -511,7 +527,8 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
         if (pairs.factor && !sum.isUnit && !sum.ofOutputs)
           isLive = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
                                          pairs.factor, zero);
-        bool isZero = pairs.isDeadZero && !sum.isUnit;
+        bool isZero = pairs.isDeadZero &&
+                      (!sum.isUnit || isProductWith(weight, pairs.factor));
         yields.push_back(
             isZero || weight == pairs.factor
                 ? weight

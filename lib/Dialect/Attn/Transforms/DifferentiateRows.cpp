@@ -62,8 +62,8 @@ LogicalResult Differentiator::buildRows() {
   for (unsigned k = 0; k < numComponents(); ++k)
     if (isUnit(k))
       names.push_back("unit" + std::to_string(k));
-  if (hasExponent())
-    names.push_back("exponent");
+  for (unsigned i = 0; i < numExponents(); ++i)
+    names.push_back("exponent" + std::to_string(i));
   for (unsigned i = 0; i < rows.ends.size(); ++i)
     names.push_back("end" + std::to_string(i));
   if (hasMaximum)
@@ -107,8 +107,9 @@ LogicalResult Differentiator::buildRows() {
   for (unsigned k = 0; k < numComponents(); ++k)
     if (isUnit(k))
       rows.units[k] = *next++;
-  if (hasExponent())
-    rows.exponent = *next++;
+  rows.exponents.resize(numExponents());
+  for (Value &exponent : rows.exponents)
+    exponent = *next++;
   for (Value &end : rows.ends)
     end = *next++;
   if (hasMaximum)
@@ -179,9 +180,10 @@ LogicalResult Differentiator::buildFinalize(Block *block, ValueRange dots,
           yields.back() = arith::NegFOp::create(
               b, loc, adjoints.divideOrZero(cotangent, values[i]));
   }
-  if (hasExponent())
-    yields.push_back(exponentOf(arguments.front(),
-                                values[dividedOutput() - outputs.data()]));
+  if (numExponents())
+    llvm::append_range(yields,
+                       exponentsOf(arguments.front(),
+                                   values[dividedOutput() - outputs.data()]));
   for (unsigned i = 0; i < rows.ends.size(); ++i) {
     Value cotangent = adjoints.get(arguments[i]);
     yields.push_back(cotangent ? cotangent : adjoints.zero());

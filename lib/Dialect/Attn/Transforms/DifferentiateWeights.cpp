@@ -74,7 +74,7 @@ void Differentiator::reuseWeight(Block *block, Value weight, Value factor,
 // inputs see nothing of the rounding of log(z) + c, as long as scores are made
 // of dots alone: then one number of a row is enough, and P is 2^(dot * k +
 // number). A bias may be -1e9 for a whole row, where that sum would have lost
-// z.
+// z: there two numbers are kept, and P is 2^((s - c) * k + log2(1 / z)).
 
 /// How many numbers of a pair, its dots, a region takes before positions.
 static unsigned countDots(Block *block) {
@@ -157,6 +157,32 @@ static bool isOfDots(Value value, unsigned numDots) {
   return false;
 }
 
+/// The element of a captured tensor that a score adds to the rest of it, which
+/// is `rest`; or null. Where it is -inf the pair is dead by the mask.
+static Value elementOf(Value score, Value &rest) {
+  auto sum = score.getDefiningOp<arith::AddFOp>();
+  if (!sum)
+    return {};
+  for (unsigned i : {0, 1}) {
+    Value term = sum->getOperand(i);
+    Value element = term;
+    if (auto extended = element.getDefiningOp<arith::ExtFOp>())
+      element = extended.getIn();
+    rest = sum->getOperand(1 - i);
+    if (element.getDefiningOp<tensor::ExtractOp>())
+      return term;
+  }
+  return {};
+}
+
+/// The same of a score to which elements of captured tensors are added.
+static bool isOfDotsAndElements(Value value, unsigned numDots) {
+  Value rest;
+  while (elementOf(value, rest))
+    value = rest;
+  return isOfDots(value, numDots);
+}
+
 /// The sum that `output` of finalize divides the component by, or null; where
 /// it is 0, the output may be.
 static Value divisorOf(Value output, Value component) {
@@ -177,45 +203,55 @@ static Value divisorOf(Value output, Value component) {
                                                     : Value();
 }
 
-bool Differentiator::hasExponent() {
+/// How many numbers of a row its weights are known by, or 0.
+unsigned Differentiator::numExponents() {
   const Output *output = dividedOutput();
   auto query = cast<RankedTensorType>(op.getQueries().front().getType());
   // The exponent of a large score is rounded, as the score is: f32 shows it.
   if (!output || numStats() != 1 || monoid.hasFactors() ||
       query.getElementTypeBitWidth() != 16 || !exponentialBase(monoid) ||
       !scoreIsStatistic(monoid))
-    return false;
+    return 0;
   ValueRange lifted =
       monoid.getLift().front().getTerminator()->getOperands().drop_front();
   if (!matchPattern(lifted[output->component], m_OneFloat()))
-    return false;
+    return 0;
   Block &score = work.getScore().front(), &end = work.getFinalize().front();
-  if (!isOfDots(score.getTerminator()->getOperand(0), op.getQueries().size()))
-    return false;
+  Value yielded = score.getTerminator()->getOperand(0);
+  unsigned count = isOfDots(yielded, op.getQueries().size()) ? 1 : 2;
+  if (!isOfDotsAndElements(yielded, op.getQueries().size()))
+    return 0;
   Value sum =
       divisorOf(end.getTerminator()->getOperand(output - outputs.data()),
                 end.getArgument(numStats() + output->component));
   for (unsigned k = 0; k < numComponents(); ++k)
     if (sum == end.getArgument(numStats() + k))
-      return hasItsWeights(k);
-  return false;
+      return hasItsWeights(k) ? count : 0;
+  return 0;
 }
 
-/// log2(f) - c, or -inf where the row has no weights.
-Value Differentiator::exponentOf(Value stat, Value factor) {
+/// log2(f) - c, or -inf where the row has no weights; or log2(f) and c, which
+/// is 0 there.
+SmallVector<Value> Differentiator::exponentsOf(Value stat, Value factor) {
   auto number = [&](float value) -> Value {
     return arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
                                           APFloat(value));
   };
-  Value logarithm = math::Log2Op::create(b, loc, factor);
-  Value top =
-      arith::MulFOp::create(b, loc, stat, number(*exponentialBase(monoid)));
-  Value exponent = arith::SubFOp::create(b, loc, logarithm, top);
+  Value exponent = math::Log2Op::create(b, loc, factor);
   Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
                                         factor, number(0.0f));
-  return arith::SelectOp::create(
-      b, loc, isEmpty, number(-std::numeric_limits<float>::infinity()),
-      exponent);
+  SmallVector<Value> found;
+  if (numExponents() == 1) {
+    Value top =
+        arith::MulFOp::create(b, loc, stat, number(*exponentialBase(monoid)));
+    exponent = arith::SubFOp::create(b, loc, exponent, top);
+  } else {
+    found = {arith::SelectOp::create(b, loc, isEmpty, number(0.0f), stat)};
+  }
+  Value none = number(-std::numeric_limits<float>::infinity());
+  found.insert(found.begin(),
+               arith::SelectOp::create(b, loc, isEmpty, none, exponent));
+  return found;
 }
 
 /// A number of positions as a float: in f32 from where positions are, which are
@@ -263,14 +299,31 @@ static Value addScore(OpBuilder &b, Location loc, Value score, Value unit,
   return math::FmaOp::create(b, loc, score, unit, sum);
 }
 
+/// A score with its elements added, each beside the product before it.
+static Value withElements(OpBuilder &b, Location loc, Value score) {
+  Value rest, element = elementOf(score, rest);
+  if (!element)
+    return score;
+  if (Scaled scaled = asScaled(rest); scaled.value)
+    return math::FmaOp::create(b, loc, scaled.value, scaled.factor, element);
+  return arith::AddFOp::create(b, loc, withElements(b, loc, rest), element);
+}
+
 void Differentiator::useExponent(Value score, ArrayRef<Value> position,
                                  Pairs &pairs) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPoint(pairs.factor.getDefiningOp());
   Value unit = arith::ConstantFloatOp::create(
       b, loc, b.getF32Type(), APFloat(*exponentialBase(monoid)));
-  Value exponent =
-      addScore(b, loc, score, unit, ofRow(rows.exponent, position));
+  Value sum = ofRow(rows.exponents.front(), position);
+  Value exponent;
+  if (rows.exponents.size() == 1) {
+    exponent = addScore(b, loc, score, unit, sum);
+  } else {
+    Value above = arith::SubFOp::create(b, loc, withElements(b, loc, score),
+                                        ofRow(rows.exponents.back(), position));
+    exponent = math::FmaOp::create(b, loc, above, unit, sum);
+  }
   Value weight = math::Exp2Op::create(b, loc, exponent);
   for (Value &known : pairs.weights)
     if (known == pairs.factor)

@@ -106,9 +106,10 @@ private:
     /// Where a result changes with the statistic, a maximum: its cotangent, and
     /// the first key that has it, from 0; -1 for the initial state.
     Value maximum, first;
-    /// Where weights are known by one number of the row (hasExponent): the
-    /// weight of a pair is 2^(score in units of log 2 + exponent).
-    Value exponent;
+    /// Where weights are known by one or two numbers of the row: the weight of
+    /// a pair is 2^(score + exponent), in units of log 2, or
+    /// 2^(score - second + first).
+    SmallVector<Value> exponents;
     /// Of a walk, for each statistic: the cotangent of the row's own.
     SmallVector<Value> ends;
   };
@@ -163,11 +164,12 @@ private:
   const Output *dividedOutput();
   /// Whether a unit component has the weights of that output's values.
   bool hasItsWeights(unsigned component);
-  /// Whether the weights of that output are e^(score - log(sum of the row)),
-  /// and scores no more than products of their dots.
-  bool hasExponent();
-  /// Then: the exponent of a row with the statistic and the factor.
-  Value exponentOf(Value stat, Value factor);
+  /// By how many numbers of a row weights are known, or 0: those of that output
+  /// are e^(score - log(sum of the row)), and scores are made of dots, or of
+  /// these and of elements that are added.
+  unsigned numExponents();
+  /// Then: these numbers of a row with the statistic and the factor.
+  SmallVector<Value> exponentsOf(Value stat, Value factor);
   /// And the weight of a pair, in place of W f.
   void useExponent(Value score, ArrayRef<Value> position, Pairs &pairs);
   /// Then: P (x - d) k as P (x k - d k), of which the row has d k.

@@ -232,6 +232,13 @@ static bool dropTests(Value score) {
   return true;
 }
 
+bool mlir::attn::dropDeadTests(ReductionOpInterface op) {
+  bool changed = false;
+  for (Value score : llvm::to_vector(getYielded(op.getScoreBody())))
+    changed |= dropTests(score);
+  return changed;
+}
+
 bool mlir::attn::marksSpoiledRows(ReductionOpInterface op, MonoidOp monoid) {
   // Rows beside a marked one would get other bits from the second kernel, so
   // that attn-choose-schedule has made such keys dead by the mask where that
@@ -243,10 +250,7 @@ bool mlir::attn::guardDeadScores(ReductionOpInterface op, MonoidOp monoid) {
   // Marks tell of a NaN that dead keys bring in, where it shows.
   if (!marksSpoiledRows(op, monoid) || !mayDropNaN(op, monoid))
     return hideDeadDots(op);
-  bool changed = false;
-  for (Value score : llvm::to_vector(getYielded(op.getScoreBody())))
-    changed |= dropTests(score);
-  return changed;
+  return dropDeadTests(op);
 }
 
 void mlir::attn::moveDeadScoresToMask(ReductionOpInterface op) {

@@ -419,7 +419,7 @@ Value PointCloner::build(Operation *op, RegionCloner &inner) {
                        firstPosition, hasKey, kernel.batch, kernel.head,
                        point.head, kernel.hasOwnSizes ? Value() : point.safeRow,
                        kernel.hasOwnSizes ? Value() : point.safeKey,
-                       !kernel.target.isCpu() && !point.safeRow, inner);
+                       !kernel.target.isCpu(), inner);
   // Of gradients, whose pairs have several dots: the statistics of queries.
   bool isStaged = hasKey && firstPosition > 1 && !kernel.hasOwnSizes &&
                   kernel.target.hasRoles() && element.getType().isF32() &&

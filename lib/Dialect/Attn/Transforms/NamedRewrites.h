@@ -72,6 +72,11 @@ bool guardDeadScores(ReductionOpInterface op, MonoidOp monoid);
 /// Lets the mask of the reduction say which keys scores kill.
 void moveDeadScoresToMask(ReductionOpInterface op);
 
+/// Drops the tests that make s + b -inf where b is, whatever s: a NaN shows
+/// there then, unless the mask has the pair dead. Returns whether there was
+/// one.
+bool dropDeadTests(ReductionOpInterface op);
+
 //===----------------------------------------------------------------------===//
 // The online form (OnlineForm.cpp)
 //===----------------------------------------------------------------------===//
