@@ -51,6 +51,9 @@ void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
   pm.addPass(createAttnScaleWeightsPass(weights));
   // Before schedules: what a rung becomes has some of its own.
   pm.addPass(createAttnApplyRungPass());
+  AttnSeparateSumsPassOptions separate;
+  separate.explain = explain;
+  pm.addPass(createAttnSeparateSumsPass(separate));
   AttnChooseSchedulePassOptions schedule;
   schedule.explain = explain;
   schedule.tableText = scheduleTable;

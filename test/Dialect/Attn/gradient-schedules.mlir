@@ -1,13 +1,13 @@
 // The sums of dk and dv are 2 x d channels of a row of keys. What a warpgroup has
-// no registers for is shared among work tiles, by channels; each of them computes
-// the weights. Every width compiles for every GPU, up to the check of registers.
+// no registers for is a kernel for each (separate-sums.mlir). Every width compiles for every GPU,
+// up to the check of registers.
 //
 // RUN: sed 's/DIM/64/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=WHOLE
-// RUN: sed 's/DIM/136/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=WHOLE
-// RUN: sed 's/DIM/160/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SLICED -DCHANNELS=80
-// RUN: sed 's/DIM/192/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SLICED -DCHANNELS=96
-// RUN: sed 's/DIM/200/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SLICED -DCHANNELS=40
-// RUN: sed 's/DIM/256/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SLICED -DCHANNELS=128
+// RUN: sed 's/DIM/136/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SEPARATE
+// RUN: sed 's/DIM/160/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SEPARATE
+// RUN: sed 's/DIM/192/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SEPARATE
+// RUN: sed 's/DIM/200/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SEPARATE
+// RUN: sed 's/DIM/256/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SEPARATE
 // RUN: sed 's/DIM/256/g' %s | attn-opt --attn-pipeline="target=sm_80 until-after=gpu" -o /dev/null
 // What columns have is copied with the tiles, masked or not: two slots of them,
 // for the slot of a third takes registers.
@@ -17,10 +17,7 @@
 // UNMASKED: #attn.schedule<block_q = 128, rows = 64, block_k = 64, loop = peeled, stages = 2,
 // MASKED: #attn.schedule<block_q = 128, rows = 64, block_k = 64, loop = peeled, stages = 2,
 // MASKED-NOT: longest_first
-//
-// No slices of 248 channels start at whole 16 bytes: warps keep what they have no
-// registers for in memory.
-// RUN: sed 's/DIM/248/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=WARPS
+// RUN: sed 's/DIM/248/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SEPARATE
 
 !rows = tensor<?x?x?xDIMxbf16>
 
@@ -38,11 +35,12 @@ attn.monoid @keys cocycle stats() components(value, value) outputs("dk", "dv") {
 // WHOLE: tile_gpu.kernel
 // WHOLE-SAME: rows = 64
 // WHOLE-NOT: block_v
-// SLICED: tile_gpu.kernel
-// SLICED-SAME: rows = 64
-// SLICED-SAME: block_v = [[CHANNELS]]
-// WARPS: tile_gpu.kernel
-// WARPS-SAME: rows = 16
+// SEPARATE: tile_gpu.kernel
+// SEPARATE-SAME: block_q = 128, rows = 64
+// SEPARATE-NOT: block_v
+// SEPARATE: tile_gpu.kernel
+// SEPARATE-SAME: block_q = 128, rows = 64
+// SEPARATE-NOT: block_v
 func.func @gradients(%q: !rows, %k: !rows, %v: !rows, %do: !rows) -> (!rows, !rows) {
   %0:2 = attn.aggregate @keys scores(%k, %q, %v, %do : !rows, !rows, !rows, !rows) values(%q, %do : !rows, !rows) {side = #attn.side<queries>}
     score {

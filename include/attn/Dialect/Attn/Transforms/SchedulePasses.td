@@ -362,6 +362,59 @@ def AttnSplitPass : Pass<"attn-split", "::mlir::ModuleOp"> {
   ];
 }
 
+def AttnSeparateSumsPass : Pass<"attn-separate-sums", "::mlir::ModuleOp"> {
+  let summary = "Reduce wide sums of several values one after the other";
+  let description = [{
+    Expects: `attn.aggregate` without schedules, and a target.
+
+    Produces: on GPUs with matrix products of warpgroups, plain sums of several
+    16-bit values (the gradients of keys and values) of more channels together
+    than a warpgroup has registers for are a reduction for each value, with the
+    dots that its weights need. Slices of the channels would take all dots as
+    often. Sums without channels go with the first value.
+
+    Example: of dK and dV with 256 channels each
+
+    ```mlir
+    module attributes {attn.target = "sm_90a"} {
+    attn.monoid private @keys cocycle stats() components(value, value)
+        outputs("dk", "dv") {
+      lift {
+      ^bb0(%ds: f32, %p: f32):
+        attn.yield %ds, %p : f32, f32
+      }
+      finalize {
+      ^bb0(%dk: f32, %dv: f32):
+        attn.yield %dk, %dv : f32, f32
+      }
+    }
+    func.func @f(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>,
+                 %v: tensor<?x?x?x256xbf16>, %do: tensor<?x?x?x256xbf16>)
+        -> (tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>) {
+      %0:2 = attn.aggregate @keys
+          scores(%k, %q, %v, %do : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>)
+          values(%q, %do : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>)
+          {side = #attn.side<queries>}
+        score {
+        ^bb0(%s: f32, %dp: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+          %p = math.exp %s : f32
+          %ds = arith.mulf %p, %dp : f32
+          attn.yield %ds, %p : f32, f32
+        } -> tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>
+      return %0#0, %0#1 : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>
+    }
+    }
+    ```
+
+    @keys_dk has both dots, and @keys_dv the first one.
+  }];
+  let options = [Option<"explain", "explain", "bool", "false",
+                        "Say what becomes several reductions.">];
+  let statistics = [Statistic<"numSeparated", "separated",
+                              "Number of reductions that were made of wider "
+                              "ones">];
+}
+
 def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
   let summary = "Compute the pairs of two reductions once";
   let description = [{
