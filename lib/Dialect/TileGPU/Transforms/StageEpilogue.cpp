@@ -13,6 +13,8 @@
 //   store the fragment into the tile;                         barrier
 //   start the copies
 //
+// Results that find no room of their own take turns in that of another one.
+//
 // A copy is bounded by the tensor alone. Where a store is bounded below that,
 // as at the end of a packed sequence, it stays what it was, behind a test.
 //===----------------------------------------------------------------------===//
@@ -162,6 +164,11 @@ LogicalResult Stager::run() {
       stores.push_back(store);
   });
   DenseSet<Operation *> roles;
+  struct Staging {
+    Operation *role;
+    Value tile, barrier;
+  };
+  SmallVector<Staging> made;
   for (GlobalStoreOp store : stores) {
     auto role = store->getParentOfType<RoleOp>();
     auto frag = cast<FragType>(store.getValue().getType());
@@ -172,8 +179,15 @@ LogicalResult Stager::run() {
     if (failed(taken.read(kernel)))
       return failure();
     if (taken.getTileBytes() + type.getBytes() >
-        ::attn::onchip::roomForTiles(target))
+        ::attn::onchip::roomForTiles(target)) {
+      // What leaves behind another result waits until that has been read.
+      auto it = llvm::find_if(made, [&](const Staging &other) {
+        return other.role == role && other.tile.getType() == type;
+      });
+      if (it != made.end())
+        stage(store, it->tile, it->barrier);
       continue;
+    }
     Location loc = store.getLoc();
     b.setInsertionPointToStart(&kernel.getBody().front());
     Value staging = SmemAllocOp::create(b, loc, type, /*offset=*/IntegerAttr());
@@ -181,6 +195,7 @@ LogicalResult Stager::run() {
         b, loc, target.warpgroupThreads / target.warpThreads, role.getCount(),
         /*first=*/IntegerAttr());
     stage(store, staging, barrier);
+    made.push_back({role, staging, barrier});
     roles.insert(role);
   }
   // No copy may still read shared memory when a role ends.
