@@ -1,0 +1,68 @@
+# RUN: %python %s host
+# RUN: %python %s emulator:sm_90a
+# RUN: %python %s emulator:sm_80
+"""Gradients of 16-bit rows whose bias is so large that scores lose their dots, or -inf:
+a row of equal biases of -1e9, or of the least number there is, weighs its keys alike;
+keys and rows that a bias of -inf kills give and have the gradient 0, NaN in them or
+not. Against float64.
+
+usage: large_biases.py TARGET
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+"""
+
+import sys
+
+import ml_dtypes
+import numpy as np
+
+import attn
+
+TARGET = None if sys.argv[1] == "host" else sys.argv[1]
+rng = np.random.default_rng(5)
+LEAST = np.finfo("f4").min
+
+
+def reference(q, k, v, do, bias):
+    q, k, v, do = (np.nan_to_num(x.astype("f8"), posinf=0) for x in (q, k, v, do))
+    scale = np.float32(q.shape[-1] ** -0.5)
+    # A sum in f32, as kernels have it.
+    s = ((scale * (q @ k.swapaxes(2, 3))).astype("f4") + bias).astype("f8")
+    top = s.max(-1, keepdims=True)
+    w = np.where(top == -np.inf, 0, np.exp(s - np.where(top == -np.inf, 0, top)))
+    p = w / np.maximum(w.sum(-1, keepdims=True), 1e-300)
+    dp = do @ v.swapaxes(2, 3)
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True))
+    return {"q": scale * ds @ k, "k": scale * ds.swapaxes(2, 3) @ q,
+            "v": p.swapaxes(2, 3) @ do, "bias": ds}
+
+
+def check(d, sq, sk, dtype, of_keys):
+    draw = lambda n: rng.standard_normal((1, 2, n, d)).astype(dtype)
+    q, do, k, v = draw(sq), draw(sq), draw(sk), draw(sk)
+    bias = rng.standard_normal((1, 2, 1 if of_keys else sq, sk)).astype("f4")
+    if of_keys:
+        bias[:, 0] = -1e9
+        bias[:, 1, :, : sk // 2] = -np.inf
+        k[:, 1, : sk // 2], v[:, 1, : sk // 2] = np.nan, np.inf
+    else:
+        bias[:, :, 0], bias[:, :, 1], bias[:, :, 2] = -1e9, LEAST, -np.inf
+        bias[:, :, 3, : sk // 2] = LEAST
+        bias[:, :, 4, ::2] = -np.inf
+    options = {"target": TARGET} if TARGET else {}
+    _, vjp = attn.attention_vjp(q, k, v, bias=bias, **options)
+    found = vjp(do)
+    for name, want in reference(q, k, v, do, bias).items():
+        if name == "bias" and of_keys:
+            want = want.sum(2, keepdims=True)
+        size = np.abs(want).max()
+        error = np.abs(found[name].astype("f8") - want).max() / size
+        assert error < 2e-2, (name, error, d, sq, sk, dtype, of_keys)
+
+
+for d, sq, sk in ((64, 70, 150), (128, 200, 130)):
+    for dtype in (ml_dtypes.bfloat16, np.float16):
+        for of_keys in (True, False):
+            check(d, sq, sk, dtype, of_keys)
+print("large biases")
