@@ -212,45 +212,15 @@ LogicalResult emulator::emulate(tg::GlobalLoadOp op, ProgramBuilder &b) {
   return success();
 }
 
-namespace {
-/// A use of a ring that something waits for before, and of one at which it
-/// arrives behind.
-struct RingUse {
-  uint32_t before = 0, behind = 0;
-  SlotId counter = noSlot;
-  bool isThere = false;
-
-  std::pair<size_t, uint64_t> barrier(Agent &a, uint32_t ring) const {
-    const RingInfo &info = a.program.rings[ring];
-    auto count = uint32_t(a.i32(counter)), stages = uint32_t(info.stages);
-    return {size_t(info.full) + count % stages, count / stages};
-  }
-  Step wait(Agent &a) const {
-    if (!isThere)
-      return Step::Next;
-    auto [number, round] = barrier(a, before);
-    return a.waitFor(a.block.mbarriers[number], uint32_t(round & 1), round + 1,
-                     "a turn");
-  }
-  Step arrive(Agent &a) const {
-    if (isThere)
-      a.arriveAll(a.block, int64_t(barrier(a, behind).first));
-    return a.machine.failed() ? Step::Stop : Step::Next;
-  }
-};
-} // namespace
-
 /// Calls write(register, address) for all elements of a value that are in
 /// bounds.
 template <typename OpT, typename F>
 static LogicalResult emitWrites(OpT op, bool isAtomic, F write,
-                                ProgramBuilder &b, RingUse turn = {}) {
+                                ProgramBuilder &b) {
   auto place = placeOf(op, op.getValue(), op.getDestination(), b);
   if (failed(place))
     return failure();
   b.emit(op, true, [=, place = *place](Agent &a) {
-    if (Step step = turn.wait(a); step != Step::Next)
-      return step;
     auto value = a.use(place.value);
     if (a.machine.failed())
       return Step::Stop;
@@ -265,7 +235,7 @@ static LogicalResult emitWrites(OpT op, bool isAtomic, F write,
           write(place.type, &value->words[i], to);
           return true;
         });
-    return isFine ? turn.arrive(a) : Step::Stop;
+    return isFine ? Step::Next : Step::Stop;
   });
   return success();
 }
@@ -280,14 +250,6 @@ LogicalResult emulator::emulate(tg::GlobalStoreOp op, ProgramBuilder &b) {
 }
 
 LogicalResult emulator::emulate(tg::GlobalReduceOp op, ProgramBuilder &b) {
-  RingUse turn;
-  if (op.getTurns()) {
-    auto turns = b.ring(op.getTurns()), done = b.ring(op.getDone());
-    if (!turns || !done)
-      return op.emitOpError("expected rings made in this kernel by "
-                            "tile_gpu.ring.create");
-    turn = {*turns, *done, b.slot(op.getUse()), true};
-  }
   return emitWrites(
       op, /*isAtomic=*/true,
       [](const MemoryType &, const void *lane, char *to) {
@@ -297,7 +259,7 @@ LogicalResult emulator::emulate(tg::GlobalReduceOp op, ProgramBuilder &b) {
         sum += term;
         std::memcpy(to, &sum, 4);
       },
-      b, turn);
+      b);
 }
 
 LogicalResult emulator::emulate(tg::GlobalStoreBitsOp op, ProgramBuilder &b) {
@@ -419,68 +381,4 @@ LogicalResult emulator::emulate(memref::DimOp op, ProgramBuilder &b) {
     return Step::Next;
   });
   return success();
-}
-
-//===----------------------------------------------------------------------===//
-// Turns of blocks
-//===----------------------------------------------------------------------===//
-
-/// Calls use(agent, address of the counter, number of the turn).
-template <typename OpT, typename F>
-static LogicalResult emitBlockTurn(OpT op, F use, ProgramBuilder &b) {
-  SlotId memory = b.slot(op.getCounters()), turn = b.slot(op.getTurn());
-  auto slots = b.slots(op.getIndices());
-  b.emit(op, true, [=](Agent &a) {
-    llvm::SmallVector<int64_t, 5> at;
-    for (SlotId slot : slots)
-      at.push_back(a.i32(slot));
-    char *counter = a.element(a.memref(memory), at.data(), 4);
-    return counter ? use(a, counter, a.i32(turn)) : Step::Stop;
-  });
-  return success();
-}
-
-/// Of who looks, and who passes: neither is a race with the other.
-static bool touchCounter(Agent &a, char *counter) {
-  Access access = a.access(0, true);
-  access.isAtomic = true;
-  if (!a.touchGlobal(counter, 4, access))
-    return false;
-  a.machine.noteAtomic(counter, 4);
-  return true;
-}
-
-LogicalResult emulator::emulate(tg::BlockTurnWaitOp op, ProgramBuilder &b) {
-  return emitBlockTurn(
-      op,
-      [](Agent &a, char *counter, int32_t turn) {
-        int32_t now;
-        std::memcpy(&now, counter, 4);
-        if (now > turn) {
-          a.fail("waits for turn " + std::to_string(turn) + " where " +
-                 std::to_string(now) + " has come");
-          return Step::Stop;
-        }
-        if (now < turn)
-          return a.wait(&a.machine.version, [now, turn] {
-            return "turn " + std::to_string(turn) + ", where it is that of " +
-                   std::to_string(now);
-          });
-        return touchCounter(a, counter) ? Step::Next : Step::Stop;
-      },
-      b);
-}
-
-LogicalResult emulator::emulate(tg::BlockTurnPassOp op, ProgramBuilder &b) {
-  return emitBlockTurn(
-      op,
-      [](Agent &a, char *counter, int32_t turn) {
-        if (!touchCounter(a, counter))
-          return Step::Stop;
-        int32_t next = turn + 1;
-        std::memcpy(counter, &next, 4);
-        ++a.machine.version;
-        return Step::Next;
-      },
-      b);
 }

@@ -43,8 +43,7 @@ void emulator::registerModels(DialectRegistry &registry) {
            tg::FragPadOp, tg::FragColsOp, tg::MapOp, tg::ReduceOp, tg::ScanOp,
            tg::AnyOp, tg::VecElementsOp, tg::MergeStatesOp, tg::MmaIssueOp,
            tg::MmaWaitOp, tg::MmaSyncOp, tg::GlobalLoadOp, tg::GlobalStoreOp,
-           tg::GlobalReduceOp, tg::GlobalStoreBitsOp, tg::BlockTurnWaitOp,
-           tg::BlockTurnPassOp>(context);
+           tg::GlobalReduceOp, tg::GlobalStoreBitsOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, scf::SCFDialect *) {
     attach<scf::ForOp, scf::WhileOp, scf::IfOp>(context);

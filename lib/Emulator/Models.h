@@ -88,8 +88,6 @@ LogicalResult emulate(tg::GlobalLoadOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::GlobalStoreOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::GlobalReduceOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::GlobalStoreBitsOp op, ProgramBuilder &b);
-LogicalResult emulate(tg::BlockTurnWaitOp op, ProgramBuilder &b);
-LogicalResult emulate(tg::BlockTurnPassOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::memref::LoadOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::memref::StoreOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::memref::DimOp op, ProgramBuilder &b);

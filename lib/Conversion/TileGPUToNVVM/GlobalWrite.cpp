@@ -377,13 +377,7 @@ LogicalResult gpu::lower(KernelContext &k, GlobalStoreOp op) {
 }
 
 LogicalResult gpu::lower(KernelContext &k, GlobalReduceOp op) {
-  if (!op.getTurns())
-    return writeRegisters(k, op, /*permuted=*/0);
-  Value use = k.scalar(op.getUse());
-  if (failed(waitFull(k, op, op.getTurns(), use)) ||
-      failed(writeRegisters(k, op, /*permuted=*/0)))
-    return failure();
-  return arriveFull(k, op, op.getDone(), use);
+  return writeRegisters(k, op, /*permuted=*/0);
 }
 
 /// Bits 0, 4, .. 28 of a word as bits 0 to 7.

@@ -333,8 +333,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
             FragFillOp, FragLoadOp, FragStoreOp, FragConvertOp, FragPadOp,
             FragColsOp, VecLoadOp, VecStoreOp, ScanOp, AnyOp, VecElementsOp,
             MmaIssueOp, MmaWaitOp, MmaSyncOp, MapOp, ReduceOp, MergeStatesOp,
-            GlobalLoadOp, GlobalStoreBitsOp, GlobalStoreOp, GlobalReduceOp,
-            BlockTurnWaitOp, BlockTurnPassOp>(
+            GlobalLoadOp, GlobalStoreBitsOp, GlobalStoreOp, GlobalReduceOp>(
           [&](auto o) { return lower(*this, o); })
       .Default([&](Operation *o) {
         if (isa<memref::MemRefDialect>(o->getDialect()))

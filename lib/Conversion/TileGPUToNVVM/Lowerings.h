@@ -28,19 +28,12 @@ LogicalResult lower(KernelContext &k, tg::RingReleaseOp op);
 LogicalResult lower(KernelContext &k, tg::RingCommitOp op);
 LogicalResult lower(KernelContext &k, tg::ExchangeOp op);
 LogicalResult noRing(Operation *op);
-/// Waits until use `use` of a ring that warps fill is full; and arrives there,
-/// one lane for all, behind what they have done.
-LogicalResult waitFull(KernelContext &k, Operation *op, Value ring, Value use);
-LogicalResult arriveFull(KernelContext &k, Operation *op, Value ring,
-                         Value use);
 
 // Turns.cpp: hardware barriers.
 LogicalResult lower(KernelContext &k, tg::BarrierSyncOp op);
 LogicalResult lower(KernelContext &k, tg::TurnWaitOp op);
 LogicalResult lower(KernelContext &k, tg::TurnPassOp op);
 LogicalResult lower(KernelContext &k, tg::HoldOp op);
-LogicalResult lower(KernelContext &k, tg::BlockTurnWaitOp op);
-LogicalResult lower(KernelContext &k, tg::BlockTurnPassOp op);
 /// Lets the last member open the first turn of each barrier of turns.
 void openTurns(KernelContext &k, tg::RoleOp role);
 /// Lets member 0 take the last turn that was passed: none is left behind.

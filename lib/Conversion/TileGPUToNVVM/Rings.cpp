@@ -92,26 +92,6 @@ LogicalResult gpu::lower(KernelContext &k, RingWaitOp op) {
   return success();
 }
 
-LogicalResult gpu::waitFull(KernelContext &k, Operation *op, Value ring,
-                            Value use) {
-  const RingLayout *layout = k.layout.ring(ring);
-  if (!layout)
-    return noRing(op);
-  k.waitBarrier(k.slotAddress(layout->full, 8, slotOf(k.e, *layout, use)),
-                phaseOf(k.e, *layout, use));
-  return success();
-}
-
-LogicalResult gpu::arriveFull(KernelContext &k, Operation *op, Value ring,
-                              Value use) {
-  const RingLayout *layout = k.layout.ring(ring);
-  if (!layout)
-    return noRing(op);
-  k.syncWarp();
-  k.arrive(k.slotAddress(layout->full, 8, slotOf(k.e, *layout, use)), k.lane0);
-  return success();
-}
-
 LogicalResult gpu::lower(KernelContext &k, RingViewSlotOp op) {
   Emitter &e = k.e;
   const RingLayout *ring = k.layout.ring(op.getRing());

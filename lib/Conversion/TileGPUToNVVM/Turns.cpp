@@ -102,27 +102,3 @@ static void turnAtEdge(KernelContext &k, RoleOp op, bool isOpening) {
 
 void gpu::openTurns(KernelContext &k, RoleOp op) { turnAtEdge(k, op, true); }
 void gpu::closeTurns(KernelContext &k, RoleOp op) { turnAtEdge(k, op, false); }
-
-//===----------------------------------------------------------------------===//
-// Turns of blocks
-//===----------------------------------------------------------------------===//
-
-LogicalResult gpu::lower(KernelContext &k, BlockTurnWaitOp op) {
-  Value counter = k.elementPointer(op.getCounters(), k.flat(op.getIndices()));
-  k.e.assembly("{\n.reg .pred P1;\n.reg .b32 now;\nLAB_TURN:\n"
-               "ld.acquire.gpu.global.b32 now, [$0];\n"
-               "setp.ne.b32 P1, now, $1;\n@P1 bra LAB_TURN;\n}",
-               "l,r,~{memory}", {counter, k.scalar(op.getTurn())});
-  k.syncWarp();
-  return success();
-}
-
-/// The other warps' additions come before their arrivals, and these before what
-/// this warp writes.
-LogicalResult gpu::lower(KernelContext &k, BlockTurnPassOp op) {
-  Value counter = k.elementPointer(op.getCounters(), k.flat(op.getIndices()));
-  k.syncWarp();
-  k.e.assembly("@$2 st.release.gpu.global.b32 [$0], $1;", "l,r,b,~{memory}",
-               {counter, k.e.add(k.scalar(op.getTurn()), 1), k.lane0});
-  return success();
-}

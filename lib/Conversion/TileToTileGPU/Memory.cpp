@@ -172,22 +172,9 @@ LogicalResult ComputeLowering::lowerAccumulate(tile::AccumulateOp op) {
                           "the first row of the tile");
   // Of a vector one of the threads that hold an element adds it.
   if (op.getAnyOrder() || !fragment) {
-    // The role's program says by which ring it learns that its turn has come,
-    // and by which that is over.
-    Value turns, done, use;
-    if (op.getTurn()) {
-      auto cast = op.getCounters().getDefiningOp<UnrealizedConversionCastOp>();
-      if (!cast || !isa<RingType>(cast.getOperand(0).getType()))
-        return op.emitOpError("expected a producer and compute warpgroups, of "
-                              "which one keeps turns, but got warps that copy "
-                              "for themselves");
-      turns = cast.getOperand(0);
-      done = cast.getOperand(1);
-      use = position(op.getTurn());
-    }
     auto reduce =
         GlobalReduceOp::create(b, loc, value, op.getDestination(), at.indices,
-                               at.rows, turns, done, use, /*transposed=*/false);
+                               at.rows, /*transposed=*/false);
     if (Attribute order = op->getAttr(tile::fragmentOrderName))
       reduce->setAttr(tile::fragmentOrderName, order);
     return success();

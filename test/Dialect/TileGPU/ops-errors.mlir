@@ -727,6 +727,14 @@ func.func @permuted_count(%v: !tile_gpu.vec<48xf32, col, warp>, %m: memref<64xf3
 
 // -----
 
+func.func @permuted_sum(%v: !tile_gpu.vec<32xf32, row, warp>, %m: memref<64xf32>, %c: i32) {
+  // expected-error @below {{expected rows in their order; loads and stores alone permute them}}
+  tile_gpu.global.reduce %v, %m[%c] permuted(4) : !tile_gpu.vec<32xf32, row, warp>, memref<64xf32>
+  return
+}
+
+// -----
+
 func.func @turn_of_wide_elements(%t: !tile_gpu.smem<64x128xf32>) {
   // expected-error @below {{expected a 16-bit tile of one box as it is stored}}
   tile_gpu.smem.turn %t, #attn.rotary<64, halves> {

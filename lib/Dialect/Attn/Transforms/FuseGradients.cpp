@@ -73,8 +73,8 @@ struct FuseGradientsPass
   /// The same, for a kernel of warpgroups, which add in any order.
   static std::string whyNotOnGpu(AggregateOp overKeys, AggregateOp overQueries,
                                  const ::attn::TargetInfo &target) {
-    // Their blocks could take turns (attn.fused by hand), which takes longer
-    // than two kernels do (measured: docs/performance, gradients).
+    // Blocks that add in turns take longer than two kernels do (measured:
+    // docs/performance, gradients).
     for (AggregateOp op : {overKeys, overQueries})
       if (!op->hasAttr(getAnyOrderName()))
         return "sums in memory have an order on a CPU alone, where a thread "

@@ -64,7 +64,8 @@ private:
   LogicalResult convertFused(FusedOp op);
   /// On CPUs (TileUnfold.cpp).
   LogicalResult convertUnfold(UnfoldOp op);
-  LogicalResult convertFusedOnGpu(FusedOp op, ArrayRef<FusedOp::Term> terms);
+  LogicalResult convertFusedInAnyOrder(FusedOp op,
+                                       ArrayRef<FusedOp::Term> terms);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
   void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,

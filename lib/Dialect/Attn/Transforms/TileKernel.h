@@ -82,8 +82,6 @@ struct KeyLists {
 struct RowSum {
   unsigned weight, operand;
   Value sums, result;
-  /// Counters for each tile of rows, where blocks add one after the other.
-  Value turns = {};
 };
 
 /// One tile of keys.

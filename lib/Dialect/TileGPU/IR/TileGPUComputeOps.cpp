@@ -620,17 +620,14 @@ LogicalResult GlobalReduceOp::verify() {
                           getDestination().getType(), getIndices(),
                           getPermuted())))
     return failure();
+  if (getPermuted())
+    return emitOpError("expected rows in their order; loads and stores alone "
+                       "permute them");
   auto memory = cast<MemRefType>(getDestination().getType());
   if (!elementOf(getValue().getType()).isF32() ||
       !memory.getElementType().isF32())
     return emitOpError("expected f32 values and memory, but got ")
            << elementOf(getValue().getType()) << " and "
            << memory.getElementType();
-  for (Value ring : {getTurns(), getDone()})
-    if (auto create =
-            ring ? ring.getDefiningOp<RingCreateOp>() : RingCreateOp();
-        create && create.getFill() != Fill::Warps)
-      return emitOpError("expected turns by rings that warps fill, but got ")
-             << stringifyFill(create.getFill());
   return success();
 }

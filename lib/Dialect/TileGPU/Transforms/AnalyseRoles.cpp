@@ -92,9 +92,6 @@ bool RolesAnalysis::analyseExchange(tile::DotOp dot) {
     return false;
   plan.exchange.tile = tile;
   plan.exchange.byRows = byRows;
-  for (Operation *user : dot->getUsers())
-    if (cast<tile::AccumulateOp>(user).getTurn())
-      plan.turns.tile = RolesTurns::tileOf(dot.getContext());
   return true;
 }
 
@@ -577,8 +574,6 @@ bool RolesAnalysis::run() {
     demand.exchange += RolesExchange::slots * plan.exchange.tile.getBytes();
   if (plan.mergeTile)
     demand.exchange += plan.mergeTile.getBytes();
-  if (plan.turns.tile)
-    demand.exchange += 2 * RolesTurns::slots * plan.turns.tile.getBytes();
   for (const RolesRing &ring : plan.steps)
     demand.step += ring.within < 0 ? ring.tile.getBytes() : 0;
   for (SmemType tile : plan.columns.tiles)

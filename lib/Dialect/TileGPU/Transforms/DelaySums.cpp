@@ -45,9 +45,6 @@ struct SumStep {
 
   Block *block() const { return exchange->getBlock(); }
   ValueRange place() const { return sum->getOperands().drop_front(2); }
-  /// Whether this one of `place` is the number of the step, by which the sum
-  /// waits for its turn.
-  bool isNumber(unsigned i) { return sum.getUse() && i + 1 == place().size(); }
 };
 
 class Delayer {
@@ -124,7 +121,6 @@ bool Delayer::findLoops(Block &block) {
         counter == loop.getInductionVar() ||
         loop->isBeforeInBlock(first.exchange) ||
         step->sum->getNumOperands() != first.sum->getNumOperands() ||
-        (step->sum.getUse() && step->sum.getUse() != counter) ||
         step->sum.getDestination() != first.sum.getDestination())
       return false;
     auto next = loop.getTiedLoopYieldedValue(counter)
@@ -195,8 +191,6 @@ void Delayer::carry(unsigned number) {
       behind = issue;
   rewriter.setInsertionPointAfter(behind);
   Value counter = before(step.exchange.getCounter(), step.slot.getLoc());
-  if (step.sum.getUse())
-    place.back() = counter;
   SumStep made = clone(step, counter, place);
   made.wait->moveBefore(step.wait);
   step.exchange->moveBefore(step.wait);
@@ -214,7 +208,7 @@ bool Delayer::run(Block &block) {
     return false;
   last = llvm::to_vector(first.place());
   for (unsigned i = 0, e = last.size(); i < e; ++i)
-    if (!first.isNumber(i) && llvm::any_of(loops, [&](auto &pair) {
+    if (llvm::any_of(loops, [&](auto &pair) {
           return pair.second.place()[i] != last[i];
         }))
       carried.push_back(i);
@@ -234,8 +228,6 @@ bool Delayer::run(Block &block) {
   rewriter.setInsertionPoint(end.slot);
   Value left = before(loop.getResult(counter), end.slot.getLoc());
   end.slot.getCounterMutable().assign(left);
-  if (end.sum.getUse())
-    last.back() = left;
   end.sum->setOperands(2, last.size(), last);
   erase(first);
   countPending(&block);

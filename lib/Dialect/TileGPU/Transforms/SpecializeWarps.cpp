@@ -54,8 +54,7 @@ private:
   ForeachOp createRole(StringRef name, Scope scope, int64_t count,
                        int64_t registers, ValueRange initial, bool leads);
   void buildRole(StringRef name, Scope scope, int64_t count, int64_t registers,
-                 std::optional<Share> share,
-                 std::optional<bool> takesTurns = std::nullopt);
+                 std::optional<Share> share);
   void buildDrawingRole(int64_t registers);
   void buildRoles();
   void rewriteLaunch(tile::LaunchOp launch);
@@ -169,8 +168,6 @@ void Specializer::createRings() {
   if (plan.exchange.tile)
     plan.exchange.ring = createRing({plan.exchange.tile}, RolesExchange::slots,
                                     Fill::Exchange, all, none, none);
-  if (plan.turns.tile)
-    plan.turns.createRings(b, kernel.getLoc(), plan.members() * memberWarps);
   if (plan.mergeTile)
     plan.mergeScratch = SmemAllocOp::create(b, kernel.getLoc(), plan.mergeTile,
                                             /*offset=*/IntegerAttr());
@@ -202,11 +199,9 @@ ForeachOp Specializer::createRole(StringRef name, Scope scope, int64_t count,
 }
 
 /// A role whose program is made of the kernel's body: that of a producer, which
-/// copies a share of the tiles, of a warp that takes or passes turns, or of the
-/// consumer.
+/// copies a share of the tiles, or of the consumer.
 void Specializer::buildRole(StringRef name, Scope scope, int64_t count,
-                            int64_t registers, std::optional<Share> share,
-                            std::optional<bool> takesTurns) {
+                            int64_t registers, std::optional<Share> share) {
   OpBuilder::InsertionGuard guard(b);
   bool draws = share && *share != Share::Values;
   ForeachOp loop = createRole(name, scope, count, registers, {zero, zero},
@@ -219,9 +214,6 @@ void Specializer::buildRole(StringRef name, Scope scope, int64_t count,
   if (share)
     program = std::unique_ptr<RoleBuilder>(
         producer = new Producer(plan, b, std::move(own), *share));
-  else if (takesTurns)
-    program =
-        std::make_unique<TurnKeeper>(plan, b, std::move(own), *takesTurns);
   else
     program = std::make_unique<Consumer>(plan, b, std::move(own), member);
   program->items = loop.getRegionIterArgs()[0];
@@ -252,10 +244,6 @@ void Specializer::buildRoles() {
             plan.valuesApart ? Share::AllButValues : Share::All);
   if (plan.valuesApart)
     buildRole("load_values", Scope::Warp, 1, producerRegisters, Share::Values);
-  if (plan.turns.tile)
-    for (bool takes : {true, false})
-      buildRole(takes ? "take_turns" : "pass_turns", Scope::Warp, 1,
-                producerRegisters, /*share=*/std::nullopt, takes);
   buildRole("compute", plan.keyWarps ? Scope::Warp : Scope::Warpgroup,
             plan.members(),
             ::attn::onchip::computeRegisters(plan.members(), target),

@@ -96,30 +96,12 @@ struct RolesExchange {
   Value ring;
 };
 
-/// What members add to memory when it is their block's turn. A warp waits for
-/// that, and hands it to them through a ring; by another one they tell a warp
-/// that they have added. Slots hold nothing.
-struct RolesTurns {
-  /// Null where there are none.
-  SmemType tile;
-  Value ring, done;
-  static constexpr int64_t slots = 2;
-  /// `warps`: of all members.
-  void createRings(OpBuilder &b, Location loc, int64_t warps);
-  static SmemType tileOf(MLIRContext *context) {
-    return SmemType::get(context, /*rows=*/1, /*cols=*/32,
-                         IntegerType::get(context, 32), /*swizzle=*/0,
-                         /*boxes=*/1, /*pitch=*/1, /*transposed=*/false);
-  }
-};
-
 /// What the pass has found out about a kernel.
 struct RolesPlan {
   int64_t rows = 0, blockQ = 0;
   SmallVector<RolesRing> queries, steps;
   RolesColumns columns;
   RolesExchange exchange;
-  RolesTurns turns;
   /// The place of each key or value load within its step.
   DenseMap<Operation *, unsigned> place;
   /// The last operation that reads the queries, at the top or in `branch`.
@@ -271,27 +253,6 @@ private:
   /// without such loops.
   llvm::SmallPtrSet<Operation *, 4> split;
   llvm::SmallPtrSet<Region *, 4> drawn;
-};
-
-/// Waits for turns to add to memory, or passes them on.
-class TurnKeeper : public RoleBuilder {
-public:
-  TurnKeeper(RolesPlan &plan, OpBuilder &b, IRMapping mapping, bool takes)
-      : RoleBuilder(plan, b, std::move(mapping)), takes(takes) {}
-
-protected:
-  void cloneLoad(tile::LoadOp) override {}
-  void cloneRows(tile::RowsOp) override { exchanged = steps; }
-  void cloneTileOp(Operation *op) override;
-  Type convert(Type type) override {
-    return isa<tile::TileType>(type) ? Type() : type;
-  }
-  bool takesPartIn(Operation &op) override;
-
-private:
-  bool takes;
-  /// The number of the step whose product is added.
-  Value exchanged;
 };
 
 /// A step on part of the keys of its tiles.

@@ -143,58 +143,23 @@ def TileGPU_GlobalStoreBitsOp : TileGPU_Op<"global.store_bits"> {
 }
 
 def TileGPU_GlobalReduceOp
-    : TileGPU_Op<"global.reduce", [AttrSizedOperandSegments]> {
+    : TileGPU_GlobalWriteOp<"global.reduce", [MemRead, MemWrite]> {
   let summary = "Adds a fragment to a tensor in memory, from registers";
   let description = [{
-    Atomic additions in f32, in an order that is not fixed. With `turn` this role
-    waits for a use of the first ring before, and arrives at that of the second
-    behind. A warp that fills the first one when other blocks have added
-    (`tile_gpu.block_turn.wait`), and one that waits for the second
-    (`tile_gpu.block_turn.pass`), give additions an order.
+    Atomic additions in f32, in an order that is not fixed.
 
     Example:
 
     ```mlir
     # func.func @example(
     #     %dq: !tile_gpu.frag<64x128xf32, acc>, %dQ: memref<?x?x?x128xf32>,
-    #     %b: i32, %h: i32, %row: i32, %c0: i32, %sq: i32,
-    #     %turns: !tile_gpu.ring<2, 1x32xi32>,
-    #     %done: !tile_gpu.ring<2, 1x32xi32>, %use: i32) {
+    #     %b: i32, %h: i32, %row: i32, %c0: i32, %sq: i32) {
     tile_gpu.global.reduce %dq, %dQ[%b, %h, %row, %c0] rows(%sq)
-        : !tile_gpu.frag<64x128xf32, acc>, memref<?x?x?x128xf32>
-    tile_gpu.global.reduce %dq, %dQ[%b, %h, %row, %c0]
-        turn(%turns, %done[%use] : !tile_gpu.ring<2, 1x32xi32>, !tile_gpu.ring<2, 1x32xi32>)
         : !tile_gpu.frag<64x128xf32, acc>, memref<?x?x?x128xf32>
     #   return
     # }
     ```
   }];
-  let arguments = (ins
-    Arg<TileGPU_RegisterType, "The fragment, or the vector that is not "
-        "partial.">:$value,
-    Arg<AnyMemRef, "The tensor of f32, in memory of the GPU.", [MemRead,
-        MemWrite]>:$destination,
-    Arg<Variadic<I32>, "Where the fragment or vector begins in the tensor, one "
-        "index for each dimension.">:$indices,
-    Arg<Optional<I32>, "End of the rows of memory that are added to, counted as "
-        "the indices are; there is no bound if absent.">:$rows,
-    Arg<Optional<TileGPU_RingType>, "The ring whose uses say when to "
-        "add.", [MemRead, MemWrite]>:$turns,
-    Arg<Optional<TileGPU_RingType>, "The ring whose uses are full when all have "
-        "added.", [MemRead, MemWrite]>:$done,
-    Arg<Optional<I32>, "Number of the use.">:$use,
-    Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed);
-  let assemblyFormat = [{
-    $value `,` $destination `[` $indices `]` (`rows` `(` $rows^ `)`)?
-    (`turn` `(` $turns^ `,` $done `[` $use `]` `:` type($turns) `,` type($done) `)`)?
-    (`transposed` $transposed^)? attr-dict
-    `:` type($value) `,` type($destination)
-  }];
-  let extraClassDeclaration = [{
-    /// As of loads and stores, which may permute rows.
-    static constexpr int64_t getPermuted() { return 0; }
-  }];
-  let hasVerifier = 1;
 }
 
 def TileGPU_BulkStoreOp : TileGPU_Op<"bulk.store"> {
