@@ -66,6 +66,10 @@ public:
   void checkOutputs(mlir::attn::MonoidOp op, LawReport &report);
   FinalizeReport checkFinalize(mlir::Region &region,
                                const RegionProgram &program);
+  std::vector<bool> findShiftInvariant(mlir::Region &region,
+                                       const RegionProgram &program,
+                                       llvm::ArrayRef<float> slopes,
+                                       unsigned ones);
 
 private:
   struct Key {
@@ -173,6 +177,10 @@ private:
   void findDeadProperties();
   void findNaNProperties();
   void findThreshold();
+  Scalars sampleTrailing(mlir::Region &region, const RegionProgram &program);
+  Scalars evaluateFinalize(mlir::Region &region, const RegionProgram &program,
+                           llvm::ArrayRef<Scalar> state,
+                           llvm::ArrayRef<Scalar> trailing) const;
 
   Algebra algebra;
   const RegionProgram *finalize;

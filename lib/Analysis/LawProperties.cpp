@@ -121,43 +121,80 @@ void LawChecker::findThreshold() {
       report->threshold = i;
 }
 
+/// What follows the state in a finalize region: the monoid's params, or the row
+/// and captures.
+Scalars LawChecker::sampleTrailing(Region &region,
+                                   const RegionProgram &program) {
+  unsigned stateSize = algebra.numStats + algebra.numComponents;
+  Scalars trailing;
+  sampleParams();
+  for (unsigned i = stateSize; i < program.getNumArguments(); ++i) {
+    if (i - stateSize < algebra.numParams &&
+        isa<MonoidOp>(region.getParentOp()))
+      trailing.push_back(algebra.params[i - stateSize]);
+    else if (program.isFloatArgument(i))
+      trailing.push_back(Scalar::ofFloat(0.5 + std::fabs(random.within(2.0))));
+    else
+      trailing.push_back(Scalar::ofInt(random.below(8)));
+  }
+  return trailing;
+}
+
+Scalars LawChecker::evaluateFinalize(Region &region,
+                                     const RegionProgram &program,
+                                     ArrayRef<Scalar> state,
+                                     ArrayRef<Scalar> trailing) const {
+  Scalars arguments(state), results;
+  arguments.append(trailing.begin(), trailing.end());
+  program.evaluate(
+      arguments, results, algebra.precision,
+      [&](unsigned argument, ArrayRef<int64_t> indices) {
+        auto type = cast<ShapedType>(region.getArgument(argument).getType())
+                        .getElementType();
+        return isa<FloatType>(type) ? Scalar::ofFloat(0.75) : Scalar::ofInt(1);
+      });
+  return results;
+}
+
+std::vector<bool> LawChecker::findShiftInvariant(Region &region,
+                                                 const RegionProgram &program,
+                                                 ArrayRef<float> slopes,
+                                                 unsigned ones) {
+  std::vector<bool> found(program.getNumResults(), true);
+  algebra.precision = Precision::F64;
+  for (unsigned trial = 0; trial < 200; ++trial) {
+    Scalars trailing = sampleTrailing(region, program);
+    int64_t position = 0;
+    Scalars state = sampleState(3, /*fromWide=*/false, position);
+    if (algebra.isIdentity(carrier(state)))
+      continue;
+    double shift = random.within(8.0);
+    Scalars moved = state;
+    moved[0].f += shift;
+    for (auto [i, slope] : llvm::enumerate(slopes))
+      moved[algebra.numStats + i].f +=
+          slope * shift * state[algebra.numStats + ones].f;
+    double size = std::max(algebra.sizeOf(state), algebra.sizeOf(moved));
+    Scalars here = evaluateFinalize(region, program, state, trailing);
+    Scalars there = evaluateFinalize(region, program, moved, trailing);
+    for (unsigned i = 0; i < here.size(); ++i)
+      if (!program.isFloatResult(i) || !agree(here[i].f, there[i].f, size))
+        found[i] = false;
+  }
+  return found;
+}
+
 FinalizeReport LawChecker::checkFinalize(Region &region,
                                          const RegionProgram &program) {
   FinalizeReport result;
   bool isCocycle = algebra.kind == MonoidKind::cocycle;
   result.gaugeInvariant.assign(program.getNumResults(), isCocycle);
   result.spreadsNaN.assign(program.getNumResults(), true);
-  unsigned stateSize = algebra.numStats + algebra.numComponents;
-
-  // What follows the state is the monoid's params, or the row and captures.
   Scalars trailing;
   auto evaluate = [&](ArrayRef<Scalar> state) {
-    Scalars arguments(state), results;
-    arguments.append(trailing.begin(), trailing.end());
-    program.evaluate(arguments, results, algebra.precision,
-                     [&](unsigned argument, ArrayRef<int64_t> indices) {
-                       auto type = cast<ShapedType>(
-                                       region.getArgument(argument).getType())
-                                       .getElementType();
-                       return isa<FloatType>(type) ? Scalar::ofFloat(0.75)
-                                                   : Scalar::ofInt(1);
-                     });
-    return results;
+    return evaluateFinalize(region, program, state, trailing);
   };
-  auto sample = [&] {
-    sampleParams();
-    trailing.clear();
-    for (unsigned i = stateSize; i < program.getNumArguments(); ++i) {
-      if (i - stateSize < algebra.numParams &&
-          isa<MonoidOp>(region.getParentOp()))
-        trailing.push_back(algebra.params[i - stateSize]);
-      else if (program.isFloatArgument(i))
-        trailing.push_back(
-            Scalar::ofFloat(0.5 + std::fabs(random.within(2.0))));
-      else
-        trailing.push_back(Scalar::ofInt(random.below(8)));
-    }
-  };
+  auto sample = [&] { trailing = sampleTrailing(region, program); };
 
   for (Precision precision : {Precision::F64, Precision::F32}) {
     algebra.precision = precision;

@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LawChecker.h"
+#include "attn/Analysis/ShiftInvariance.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
@@ -597,5 +598,16 @@ FailureOr<FinalizeReport> checkFinalize(MonoidOp monoid, Region &finalize) {
     return failure();
   LawChecker checker(monoid, std::move(*algebra), &*program);
   return checker.checkFinalize(finalize, *program);
+}
+
+std::vector<bool> findShiftInvariant(MonoidOp monoid, Region &finalize,
+                                     ArrayRef<float> slopes, unsigned ones) {
+  FailureOr<Algebra> algebra = Algebra::compile(monoid);
+  FailureOr<RegionProgram> program = RegionProgram::compile(finalize);
+  if (failed(algebra) || failed(program))
+    return std::vector<bool>(finalize.front().getTerminator()->getNumOperands(),
+                             false);
+  LawChecker checker(monoid, std::move(*algebra), &*program);
+  return checker.findShiftInvariant(finalize, *program, slopes, ones);
 }
 } // namespace attn

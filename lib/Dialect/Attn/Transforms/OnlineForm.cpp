@@ -20,7 +20,8 @@
 //
 // A GPU sums weights that are the score times a constant as their distance from
 // the anchor instead, the exponent itself (TileAnchor.h): what moved the anchor
-// is in it, and one multiply-add an element is all that it takes.
+// is in it, and one multiply-add an element is all that it takes. Parts, which
+// are put together as sums of scores, keep the difference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -141,6 +142,7 @@ struct OnlineFormPass : ::attn::impl::AttnOnlineFormPassBase<OnlineFormPass> {
       bool fuses = rounding != WeightRounding::some;
       if (weightsFollowStatistic(monoid))
         fuses = rounding == WeightRounding::all && !target->isCpu() &&
+                isa<AggregateOp>(op.getOperation()) && !op.isBatchInvariant() &&
                 findWeightSlopes(monoid);
       op->setAttr(getExponentName(),
                   StringAttr::get(op->getContext(), fuses

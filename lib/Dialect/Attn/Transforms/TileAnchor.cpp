@@ -510,13 +510,25 @@ SmallVector<Value> mlir::attn::toDistances(ReductionContext &ctx,
 }
 
 SmallVector<Value> mlir::attn::fromDistances(ReductionContext &ctx,
-                                             ValueRange state) {
-  return mapSlopes(
-      ctx, state, [&](Value sum, Value ones, Value score, Value slope) {
+                                             ValueRange state,
+                                             bool anchorIsZero) {
+  SmallVector<Value> sums = mapSlopes(
+      ctx, state,
+      [&](Value sum, Value ones, Value score, Value slope) -> Value {
+        Value k = arith::DivFOp::create(ctx.b, slope, ctx.f32(ctx.form.base));
+        sum = arith::MulFOp::create(ctx.b, sum, k);
+        if (anchorIsZero)
+          return sum;
         // The slope, a small one, first: it is there to keep sums finite.
         Value anchor = arith::MulFOp::create(ctx.b, score, slope);
-        Value k = arith::DivFOp::create(ctx.b, slope, ctx.f32(ctx.form.base));
-        return math::FmaOp::create(ctx.b, anchor, ones,
-                                   arith::MulFOp::create(ctx.b, sum, k));
+        return math::FmaOp::create(ctx.b, anchor, ones, sum);
       });
+  if (ctx.form.slopes && anchorIsZero)
+    sums[0] = ctx.map({state[0]}, {state[0].getType()},
+                      [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+                        return {ctx.select(ctx.isIdentity(x[0]), x[0],
+                                           ctx.f32(0.0f))};
+                      })
+                  .front();
+  return sums;
 }

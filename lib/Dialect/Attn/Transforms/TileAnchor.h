@@ -59,11 +59,10 @@ void anchorFarRows(ReductionContext &ctx, RowBlock &block, RowFactors &row,
 /// that the weight is made of: no element takes another look at its score. The
 /// difference of s and a mean of s does not see what rounding has moved the
 /// anchor by, as each exponent has it too. To such sums from those of the
-/// monoid, and back.
+/// monoid, and back; or to those of a row whose scores are less by the anchor.
 SmallVector<Value> toDistances(ReductionContext &ctx, ValueRange state);
-SmallVector<Value> fromDistances(ReductionContext &ctx, ValueRange state);
-/// The score that a statistic stands for, a finite one where it is dead.
-Value finiteScore(ReductionContext &ctx, Value stat);
+SmallVector<Value> fromDistances(ReductionContext &ctx, ValueRange state,
+                                 bool anchorIsZero = false);
 
 /// Within a map: a statistic that is held in units of the dot.
 Value inScoreUnits(ReductionContext &ctx, Value stat, Value row);

@@ -87,7 +87,7 @@ static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
   prepare(ctx, block);
   Type numbers = state[0].getType(), flags = far.getType();
   SmallVector<Value> row = ctx.map(
-      {far, state[0]}, {numbers, numbers, numbers, flags, numbers},
+      {far, state[0]}, {numbers, numbers, numbers, flags, numbers, numbers},
       [&](Value row, Value, ValueRange x) {
         Value live = liveByMask(ctx, block, row, ctx.i32(0)), old = x[1];
         live = arith::AndIOp::create(ctx.b, live, x[0]);
@@ -101,31 +101,49 @@ static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
             },
             [&] { return ctx.identityStats(); })[0];
         Value now = combineStats(ctx, old, score)[0];
-        auto power = [&](Value stat) {
-          Value distance = arith::SubFOp::create(ctx.b, stat, now);
-          distance = arith::MulFOp::create(ctx.b, distance, scaleToBase(ctx));
-          return ctx.select(ctx.isIdentity(stat), ctx.f32(0.0f),
-                            math::Exp2Op::create(ctx.b, distance));
+        auto distance = [&](Value stat) -> Value {
+          Value apart = arith::SubFOp::create(ctx.b, stat, now);
+          return arith::MulFOp::create(ctx.b, apart, scaleToBase(ctx));
         };
-        return SmallVector<Value>{now, power(old), power(score), live, score};
+        auto power = [&](Value stat, Value apart) {
+          return ctx.select(ctx.isIdentity(stat), ctx.f32(0.0f),
+                            math::Exp2Op::create(ctx.b, apart));
+        };
+        // Where the power is 0, any finite number times it is nothing.
+        auto finite = [&](Value stat, Value apart) {
+          apart = arith::MaxNumFOp::create(ctx.b, apart, ctx.f32(-1024.0f));
+          return ctx.select(ctx.isIdentity(stat), ctx.f32(0.0f), apart);
+        };
+        Value moved = distance(old), apart = distance(score);
+        return SmallVector<Value>{
+            now,  power(old, moved),  power(score, apart),
+            live, finite(old, moved), finite(score, apart)};
       });
-  Value factor = row[1], weight = row[2], live = row[3], score = row[4];
+  Value factor = row[1], weight = row[2], live = row[3], moved = row[4],
+        apart = row[5];
   SmallVector<Value> next = {row[0]};
   unsigned nextValue = 0;
   for (unsigned i = 0; i < ctx.numComponents(); ++i) {
     Value values;
     if (ctx.monoid.getComponent(i) == Component::value)
       values = ctx.reduction.getValueOperands()[nextValue++];
+    bool isDistance = ctx.form.slopes && ctx.form.slopes->slopes[i] != 0.0f;
     Value old = state[1 + i];
+    SmallVector<Value> inputs = {old, factor, weight, live, far};
+    if (isDistance)
+      inputs.append({apart, moved, state[1 + ctx.form.slopes->ones]});
     auto entered = [&](Value, Value col, ValueRange x) {
-      RegionCloner cloner(ctx.b);
-      Region &lift = ctx.monoid.getLift();
-      if (ctx.form.weighsLate)
-        cloner.map(lift.getArgument(0), finiteScore(ctx, x[5]));
-      cloner.map(lift.getArguments().drop_front(ctx.monoid.getNumScores()),
-                 ctx.params());
-      Value addend =
-          arith::MulFOp::create(ctx.b, x[2], cloner.get(groupOf(ctx, i).first));
+      Value factor;
+      if (isDistance) {
+        factor = x[5];
+      } else {
+        RegionCloner cloner(ctx.b);
+        Region &lift = ctx.monoid.getLift();
+        cloner.map(lift.getArguments().drop_front(ctx.monoid.getNumScores()),
+                   ctx.params());
+        factor = cloner.get(groupOf(ctx, i).first);
+      }
+      Value addend = arith::MulFOp::create(ctx.b, x[2], factor);
       if (values) {
         auto type = cast<MemRefType>(ctx.arg(values).getType());
         SmallVector<Value> at = ctx.at(ctx.keyHead, key, /*channel=*/true);
@@ -140,12 +158,13 @@ static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
       }
       // What a key holds that a row does not see reaches it in no way.
       addend = ctx.select(x[3], addend, ctx.f32(0.0f));
-      Value sum = math::FmaOp::create(ctx.b, x[0], x[1], addend);
+      Value old = x[0];
+      if (isDistance)
+        old = math::FmaOp::create(ctx.b, x[7], x[6], old);
+      Value sum = math::FmaOp::create(ctx.b, old, x[1], addend);
       return SmallVector<Value>{ctx.select(x[4], sum, x[0])};
     };
-    next.push_back(
-        ctx.map({old, factor, weight, live, far, score}, old.getType(), entered)
-            .front());
+    next.push_back(ctx.map(inputs, old.getType(), entered).front());
   }
   return next;
 }

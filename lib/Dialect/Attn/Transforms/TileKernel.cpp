@@ -17,6 +17,7 @@
 #include "TileSteps.h"
 #include "TileStream.h"
 #include "TileWarps.h"
+#include "attn/Analysis/ShiftInvariance.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -137,12 +138,26 @@ static void storeOutputs(ReductionContext &ctx, ValueRange state,
     return ctx.storeFinalized(own, mergeWarps(ctx, exact),
                               ctx.reduction.getCaptureOperands(), outputs);
   }
-  if (!ctx.form.unit)
-    return ctx.storeFinalized(own, state, ctx.reduction.getCaptureOperands(),
-                              outputs);
-  ctx.storeFinalized(
-      own, state, ctx.reduction.getCaptureOperands(), outputs,
-      [&](Value stat, Value row) { return inScoreUnits(ctx, stat, row); });
+  auto store = [&](ValueRange state, ValueRange outputs) {
+    if (!ctx.form.unit)
+      return ctx.storeFinalized(own, state, ctx.reduction.getCaptureOperands(),
+                                outputs);
+    ctx.storeFinalized(
+        own, state, ctx.reduction.getCaptureOperands(), outputs,
+        [&](Value stat, Value row) { return inScoreUnits(ctx, stat, row); });
+  };
+  if (!ctx.form.slopes)
+    return store(state, outputs);
+  // Outputs that see differences of scores alone have those from the anchor,
+  // which have lost nothing to the size of scores.
+  std::vector<bool> seesDistances = ::attn::findShiftInvariant(
+      ctx.monoid, own.empty() ? ctx.monoid.getFinalize() : own,
+      ctx.form.slopes->slopes, ctx.form.slopes->ones);
+  SmallVector<Value> ofDistances(outputs), others(outputs);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    (seesDistances[i] ? others : ofDistances)[i] = Value();
+  store(fromDistances(ctx, state), others);
+  store(fromDistances(ctx, state, /*anchorIsZero=*/true), ofDistances);
 }
 
 SmallVector<Value>
@@ -229,7 +244,6 @@ static void buildRows(ReductionContext &ctx, ValueRange outputs) {
       hasGroup(ctx.reduction) ? walkGroup(ctx, state) : streamKeys(ctx, state);
   if (sumsHaveOrder(ctx))
     state.truncate(state.size() - ctx.rowSumWeights.size());
-  state = fromDistances(ctx, state);
   if (ctx.form.redoesFar)
     state = redoFarRows(ctx, state);
   if (ctx.fixedAnchor) {

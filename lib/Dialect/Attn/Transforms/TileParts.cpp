@@ -50,10 +50,7 @@ SmallVector<Value> mlir::attn::walkParts(ReductionContext &ctx) {
   ctx.split =
       ctx.select(ctx.cmp(arith::CmpIPredicate::eq, number, ctx.index(0)),
                  number, ctx.add(begin, ctx.sub(number, one)));
-  SmallVector<Value> state = initialState(ctx);
-  if (!ctx.reduction.getInitBody().empty())
-    state = toDistances(ctx, state);
-  state = fromDistances(ctx, streamKeys(ctx, state));
+  SmallVector<Value> state = streamKeys(ctx, initialState(ctx));
   if (ctx.form.exponential)
     state = toReferencePoint(ctx, state);
   state = ctx.multiply(forOp.getRegionIterArgs(), state, /*computed=*/true,

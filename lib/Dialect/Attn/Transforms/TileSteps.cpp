@@ -22,6 +22,7 @@
 #include "TileFused.h"
 #include "TileLists.h"
 #include "TileRotary.h"
+#include "TileWarps.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -70,7 +71,8 @@ void mlir::attn::readForm(ReductionContext &ctx) {
       ctx.form.exponential && weightsFollowStatistic(ctx.monoid);
   if (!scoreIsStatistic(ctx.monoid) && !ctx.form.weighsLate)
     return;
-  if (ctx.form.weighsLate && ctx.form.fused)
+  // States of warps meet as others know them.
+  if (ctx.form.weighsLate && ctx.form.fused && !warpsHaveKeys(ctx))
     ctx.form.slopes = findWeightSlopes(ctx.monoid);
   ctx.form.deadIsNatural = true;
   ctx.form.dotIsStat = scoreIsDot(ctx.reduction);
@@ -467,7 +469,7 @@ static Value clampToFinite(ReductionContext &ctx, Value x) {
                                   ctx.f32(-std::numeric_limits<float>::max()));
 }
 
-Value mlir::attn::finiteScore(ReductionContext &ctx, Value stat) {
+static Value finiteScore(ReductionContext &ctx, Value stat) {
   auto clamp = [&](Value x) { return clampToFinite(ctx, x); };
   if (!ctx.form.unit)
     return clamp(stat);
