@@ -4,13 +4,14 @@
 // RUN: attn-run %s --entry ragged --sizes b=2,hk=1,hv=2,t=77 --check | FileCheck %s --check-prefix=OK
 // RUN: attn-run %s --entry gated_keys --sizes b=1,hk=2,hv=2,t=100 --check | FileCheck %s --check-prefix=OK
 // RUN: attn-run %s --entry gated_values --sizes b=1,hk=2,hv=2,t=40 --check | FileCheck %s --check-prefix=OK
-// RUN: attn-run %s --entry mlstm --sizes b=2,hk=2,hv=2,t=90 --check | FileCheck %s --check-prefix=OK
+// RUN: attn-run %s --entry mlstm_parts --sizes b=2,hk=2,hv=2,t=90 --check | FileCheck %s --check-prefix=OK
 // RUN: attn-run %s --entry erasing --sizes b=1,hk=2,hv=2,t=50 --check | FileCheck %s --check-prefix=OK
 // RUN: attn-run %s --entry sums --sizes b=1,hk=1,hv=1,t=3 --check | FileCheck %s --check-prefix=OK
 // RUN: attn-run %s --entry behind --sizes sequences=2,heads=3,parts=6 --check | FileCheck %s --check-prefix=OK
 // RUN: attn-run %s --entry product --sizes sequences=2,heads=3,parts=6 --check | FileCheck %s --check-prefix=OK
 // RUN: attn-run %s --entry prefixes --sizes sequences=2,heads=3,parts=6 --check | FileCheck %s --check-prefix=OK
 // RUN: attn-run %s --entry mlstm_behind --sizes sequences=2,heads=3,parts=6 --check | FileCheck %s --check-prefix=OK
+// RUN: attn-run %s --entry combine_rows --sizes b=1,hq=2,sq=3 --check | FileCheck %s --check-prefix=OK
 // RUN: not attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" 2>&1 | FileCheck %s --check-prefix=GPU
 
 // GPU: error: 'attn.scan_partial' op expected a CPU, but got a GPU, for which parts of scans have no kernel
@@ -81,7 +82,7 @@ func.func @gated_values(%k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>,
 }
 
 // With logarithms of weights that of the gates' product.
-func.func @mlstm(%k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>,
+func.func @mlstm_parts(%k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>,
                  %g: tensor<?x?x?xf32>, %w: tensor<?x?x?xf32>)
     -> (tensor<4x?x?x16x32xf32>, tensor<4x?x?x16xf32>, tensor<4x?x?xf32>,
         tensor<4x?x?xf32>) {
@@ -155,4 +156,14 @@ func.func @mlstm_behind(%s: tensor<?x?x?x20x33xf32>, %z: tensor<?x?x?x20xf32>,
       {normalize, log_weight}
       -> tensor<?x?x20x33xf32>, tensor<?x?x20xf32>, tensor<?x?xf32>
   return %r#0, %r#1, %r#2 : tensor<?x?x20x33xf32>, tensor<?x?x20xf32>, tensor<?x?xf32>
+}
+
+// Parts of rows of a scan, as states of the monoid that they are.
+func.func @combine_rows(%f: tensor<4x?x?x?xf32>, %m: tensor<4x?x?x?xf32>,
+                        %acc: tensor<4x?x?x?x16xf32>, %l: tensor<4x?x?x?xf32>)
+    -> (tensor<?x?x?xf32>, tensor<?x?x?xf32>, tensor<?x?x?x16xf32>, tensor<?x?x?xf32>) {
+  %r:4 = attn.combine @mlstm(%f, %m, %acc, %l : tensor<4x?x?x?xf32>, tensor<4x?x?x?xf32>,
+      tensor<4x?x?x?x16xf32>, tensor<4x?x?x?xf32>)
+      -> tensor<?x?x?xf32>, tensor<?x?x?xf32>, tensor<?x?x?x16xf32>, tensor<?x?x?xf32>
+  return %r#0, %r#1, %r#2, %r#3 : tensor<?x?x?xf32>, tensor<?x?x?xf32>, tensor<?x?x?x16xf32>, tensor<?x?x?xf32>
 }
