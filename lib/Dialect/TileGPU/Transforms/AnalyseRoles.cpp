@@ -455,9 +455,6 @@ bool RolesAnalysis::analyseKeyWarps(ArrayRef<tile::RowsOp> steps) {
   plan.channels = widest / plan.keyWarps;
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
   plan.readsOnce = schedule && schedule.getPackHeads();
-  plan.isGrid = schedule && schedule.getFetch() == mlir::attn::Fetch::producer;
-  plan.drawsApart &= !plan.isGrid;
-  plan.drawsLate &= !plan.isGrid;
   plan.mergeTile = SmemType::get(kernel.getContext(), plan.keyWarps, floats,
                                  Float32Type::get(kernel.getContext()),
                                  /*swizzle=*/0, /*boxes=*/1,

@@ -122,8 +122,7 @@ KernelOp Specializer::createKernel() {
   unsigned numOld = types.size();
   for (RolesRing *ring : ringsWithMaps())
     types.push_back(TensorMapType::get(b.getContext(), ring->getBox()));
-  if (!plan.isGrid)
-    types.push_back(MemRefType::get({1}, b.getI32Type()));
+  types.push_back(MemRefType::get({1}, b.getI32Type()));
   if (work.takesCount())
     types.push_back(b.getI32Type());
   b.setInsertionPoint(kernel);
@@ -267,8 +266,7 @@ LogicalResult Specializer::run() {
   auto last = func.getArguments().rbegin();
   Value count = work.takesCount() ? Value(*last++) : Value();
   FailureOr<SchedulerOp> made = work.createScheduler(
-      b, shared, plan.isGrid ? ScheduleKind::Grid : ScheduleKind::Dynamic,
-      /*tickets=*/plan.isGrid ? Value() : Value(*last), count);
+      b, shared, ScheduleKind::Dynamic, /*tickets=*/*last, count);
   if (failed(made))
     return failure();
   scheduler = *made;
@@ -293,9 +291,9 @@ void Specializer::rewriteLaunch(tile::LaunchOp launch) {
   };
   for (RolesRing *ring : ringsWithMaps())
     addMap(*ring);
-  if (!plan.isGrid)
-    arguments.push_back(
-        TicketsOp::create(b, loc, MemRefType::get({1}, b.getI32Type())));
+  Value tickets =
+      TicketsOp::create(b, loc, MemRefType::get({1}, b.getI32Type()));
+  arguments.push_back(tickets);
   if (work.takesCount())
     arguments.push_back(
         arith::IndexCastOp::create(b, loc, b.getI32Type(), launch.getGrid()));

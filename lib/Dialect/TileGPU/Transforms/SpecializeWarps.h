@@ -123,8 +123,6 @@ struct RolesPlan {
   bool drawsLate = false;
   /// Whether no other block reads the same keys.
   bool readsOnce = false;
-  /// Whether each item has a block of its own.
-  bool isGrid = false;
   /// Whether a warp copies the values, and another the rest.
   bool valuesApart = false;
 
