@@ -39,6 +39,79 @@ func.func @listed(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // -----
 
+// Of a mask that reads memory for its rows alone fewer heads.
+module attributes {attn.target = "sm_90a"} {
+func.func @rows(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
+  // CHECK-LABEL: @rows
+  // CHECK: order = longest_first, section = 4, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):
+        %size = arith.constant 64 : i32
+        %ii = arith.index_cast %i : i32 to index
+        %x = tensor.extract %t[%ii] : tensor<?xi32>
+        %y = arith.divui %j, %size : i32
+        %e = arith.cmpi eq, %x, %y : i32
+        attn.yield %e : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+// Keys that start and end with the row are about as many for all: no kernel counts
+// them. But in a union some rows may see more.
+module attributes {attn.target = "sm_90a"} {
+func.func @near(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  // CHECK-LABEL: @near
+  // CHECK: order = longest_first, section = 4, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %frames = arith.constant 8 : i32
+        %reach = arith.constant 2 : i32
+        %pi = arith.divui %i, %frames : i32
+        %pj = arith.divui %j, %frames : i32
+        %dp = arith.subi %pi, %pj : i32
+        %ap = math.absi %dp : i32
+        %live = arith.cmpi sle, %ap, %reach : i32
+        attn.yield %live : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func @union(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                 %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  // CHECK-LABEL: @union
+  // CHECK: order = longest_first, section = 32, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles); heads abreast: at most 32, as many as have 102400 keys, which fit in the cache}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %few = arith.constant 16 : i32
+        %width = arith.constant 128 : i32
+        %first = arith.cmpi slt, %i, %few : i32
+        %distance = arith.subi %i, %j : i32
+        %size = math.absi %distance : i32
+        %near = arith.cmpi sle, %size, %width : i32
+        %live = arith.ori %first, %near : i1
+        attn.yield %live : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
 module attributes {attn.target = "cpu-avx2"} {
 func.func @plain(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                  %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {

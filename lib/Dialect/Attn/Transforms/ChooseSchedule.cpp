@@ -635,6 +635,8 @@ struct ChooseSchedulePass
     // Heads in sections that advance together: the long tiles of all of them
     // come before the short ones, and their keys stay in the last-level cache.
     int64_t heads = ::attn::mostHeadsAbreast(problem, target);
+    if (problem.listed && !listsTakeManyHeads(op))
+      heads = target.headsAbreast;
     if (!schedule.getSection() && heads > 1)
       schedule =
           schedule.withSection(heads, target.gpuL2Bytes / keyRowBytes(op));

@@ -103,8 +103,9 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
     text += " (as given)";
   else
     text += op.getMaskBody().empty() ? " (all rows have as many keys)"
-            : isListed ? " (by the lists of key tiles)"
-                       : " (most masks leave the last rows the most keys)";
+            : isListed && listsSayOrder(op)
+                ? " (by the lists of key tiles)"
+                : " (most masks leave the last rows the most keys)";
   if (schedule.getSection() > 1)
     text += "; heads abreast: at most " + std::to_string(schedule.getSection());
   if (schedule.getSection() > 1 && schedule.getSectionKeys())

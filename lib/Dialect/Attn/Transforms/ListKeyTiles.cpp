@@ -116,8 +116,9 @@ static int64_t countPairOps(Region &region) {
 
 bool mlir::attn::paysBits(ReductionOpInterface op) {
   // A word of bits takes half an instruction for each of a thread's elements,
-  // and its load: masks of a comparison or two are as fast without.
-  constexpr int64_t mostOps = 3;
+  // and its load: masks of a comparison or two are as fast without, and of a
+  // distance (four instructions) faster (measured: docs/performance).
+  constexpr int64_t mostOps = 4;
   return readsPairs(op) || countPairOps(op.getMaskBody()) > mostOps;
 }
 
@@ -167,6 +168,23 @@ bool mlir::attn::mayListBits(ReductionOpInterface op,
   ScheduleAttr schedule = op.getScheduleAttribute();
   return schedule && target.hasRoles() &&
          schedule.getRows() == target.productShape().m && paysBits(op);
+}
+
+bool mlir::attn::listsSayOrder(ReductionOpInterface op) {
+  ::attn::MaskAnalysis::Facts facts =
+      ::attn::MaskAnalysis(op.getMaskBody()).facts();
+  // A union may have some rows that see more.
+  bool isUnion = false;
+  op.getMaskBody().walk([&](arith::OrIOp) { isUnion = true; });
+  return isUnion || !facts.startDiffersByRow || !facts.endDiffersByRow;
+}
+
+bool mlir::attn::listsTakeManyHeads(ReductionOpInterface op) {
+  ::attn::MaskAnalysis analysis(op.getMaskBody());
+  auto samples = analysis.getSamples();
+  return listsSayOrder(op) &&
+         (samples.empty() ||
+          llvm::any_of(samples, [](auto sample) { return sample.onKey; }));
 }
 
 bool mlir::attn::listsBits(ReductionOpInterface op) {

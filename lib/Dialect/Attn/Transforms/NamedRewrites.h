@@ -191,6 +191,15 @@ StringRef whyNotListedAs(ReductionOpInterface op, StringRef form,
 bool mayListBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
 /// Whether attn-list-key-tiles has said that they do.
 bool listsBits(ReductionOpInterface op);
+/// Whether query tiles whose key tiles are listed take so unlike times that
+/// their lists say in which order they come. Under a mask whose keys start and
+/// end with the row all have about as many.
+bool listsSayOrder(ReductionOpInterface op);
+/// Whether more heads advance together where key tiles are listed, than where
+/// they are not: so do those of unlike times. Not of a mask that reads memory
+/// for its rows and not for its keys, whose tiles are few (measured:
+/// docs/performance).
+bool listsTakeManyHeads(ReductionOpInterface op);
 
 } // namespace mlir::attn
 

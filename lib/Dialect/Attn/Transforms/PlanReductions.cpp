@@ -444,7 +444,7 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
        schedule.withOccupancy(
            std::clamp<int64_t>(target.maxThreads / threads, 1, mostBlocks)));
   make(tiles, buildLists, schedule);
-  if (schedule.getOrder() == WorkOrder::longest_first)
+  if (schedule.getOrder() == WorkOrder::longest_first && listsSayOrder(op))
     make(tiles, buildOrder, schedule);
 }
 

@@ -160,7 +160,8 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
       ctx.parts ? ctx.parts : ctx.index(1));
   // The lists say which query tile comes n-th.
   WorkOrder order = ctx.schedule.getOrder().value_or(WorkOrder::in_order);
-  bool isListed = ctx.lists.tiles && order == WorkOrder::longest_first;
+  bool isListed = ctx.lists.tiles && order == WorkOrder::longest_first &&
+                  listsSayOrder(ctx.reduction);
   work.setOrder(isListed ? WorkOrder::in_order : order);
   if (section)
     work.getSectionMutable().assign(section);
