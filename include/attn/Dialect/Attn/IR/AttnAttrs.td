@@ -271,7 +271,8 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       Where it is not said, attn-choose-schedule says `longest_first` under a
       mask, and others are in order. `longest_first` takes the last rows first,
       to which most masks leave the most keys; where a kernel lists the key
-      tiles, it takes query tiles by how many these are.
+      tiles, it takes query tiles by how many these are, unless the keys of each
+      row start and end with it.
     - `section`: heads that advance together, before the next ones start, so
       that the keys and values they share stay in the L2 cache of a GPU;
       `section_keys`: fewer, down to the query heads of one key head, where the

@@ -323,7 +323,9 @@ def AttnOnlineFormPass : Pass<"attn-online-form", "::mlir::ModuleOp"> {
     each element; rows whose maximum is so large that this rounding shows are
     told apart or done again. "exact": the difference comes first. That is for
     weights that are rounded to 16 bits while sums of them are asked for in f32,
-    and for weights that hold the score: there the rounding does not cancel.
+    and for weights that hold the score: there the rounding does not cancel. It
+    does where a GPU sums those that are the score times a constant, in whole
+    aggregates, as exponents times their powers.
 
     Example, before:
 

@@ -285,7 +285,8 @@ def TileGpuDeferReductionsPass
   let summary = "Complete carried row sums once, after the loops";
   let description = [{
     Expects: a `tile_gpu.kernel` with loops that carry row vectors
-    `next = factor * old + sum of a row`.
+    `next = factor * old + sum of a row`, or `factor * (old + x * other) + sum`
+    with another such vector.
 
     Produces: loops that carry each thread's share of such a vector, and one
     reduction after them, and after a conditional behind them that may add one
