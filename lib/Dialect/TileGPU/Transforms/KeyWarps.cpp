@@ -32,21 +32,6 @@ Value Consumer::keysOfWarp(Value tile) {
   return SmemSliceOp::create(b, loc, part, tile, first, i32(0, loc));
 }
 
-/// Waits for the values that an operation of a step reads, behind all that
-/// needs none.
-void Consumer::takeValues(Operation *op) {
-  takesValues = true;
-  op->walk([&](Operation *inner) {
-    for (Value operand : inner->getOperands())
-      if (auto load = operand.getDefiningOp<tile::LoadOp>())
-        if (auto it = plan.place.find(load); it != plan.place.end() &&
-                                             plan.steps[it->second].isValue &&
-                                             !mapping.contains(operand))
-          cloneLoad(load);
-  });
-  takesValues = false;
-}
-
 /// The states of all warps become one, through shared memory. Rows are columns
 /// of a warp's fragments.
 void Consumer::cloneMerge(tile::MergeOp merge) {

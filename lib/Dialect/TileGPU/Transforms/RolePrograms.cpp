@@ -394,9 +394,6 @@ void Consumer::cloneLoad(tile::LoadOp load) {
   if (it == plan.place.end())
     return cloneTileOp(load);
   RolesRing &ring = plan.steps[it->second];
-  // Scores are computed while the values are on their way.
-  if (plan.keyWarps && ring.isValue && !takesValues)
-    return;
   if (ring.within >= 0) {
     Value slot = waited[ring.within];
     // What the products of a member take of channels that several share, they
@@ -473,8 +470,6 @@ void Consumer::cloneRows(tile::RowsOp rows) {
         b, rows.getLoc(), member, i32(RolesPlan::keysOfWarp, rows.getLoc()));
   }
   for (Operation &op : body.without_terminator()) {
-    if (plan.keyWarps)
-      takeValues(&op);
     Operation *clone = b.clone(op, mapping);
     if (half)
       half->convert(&op, clone);

@@ -304,7 +304,6 @@ private:
   void cloneMerge(tile::MergeOp merge);
   void takeChannels(Operation *op, Operation *clone);
   Value keysOfWarp(Value tile);
-  void takeValues(Operation *op);
   void cloneExchanged(tile::DotOp dot);
   void cloneSum(tile::AccumulateOp sum);
   Value takeOwnRows(RolesRing &ring, tile::LoadOp load);
@@ -342,8 +341,6 @@ private:
   DenseMap<Value, Value> ownRows;
   /// Whether the states of warps have become one, of which each has channels.
   bool isMerged = false;
-  /// Whether a load of values is of those that an operation at hand reads.
-  bool takesValues = false;
   /// The number of the step behind the block's, where that may differ from
   /// `steps`, which counts the member's own.
   Value allSteps;
