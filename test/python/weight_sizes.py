@@ -21,8 +21,6 @@ WEIGHTS = {
 OWN = """
 attn.monoid @own cocycle stats() components(value, unit, value)
     outputs("o", "total", "signed") {
-  identity { attn.yield }
-  combine { attn.yield }
   lift {
   ^bb0(%s: f32):
     %w = arith.mulf %s, %s : f32

@@ -68,14 +68,9 @@ func.func @fading(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>, %v: tensor
 // -----
 
 // A sum that is no value is scaled with them, and has a power where they are 0.
-// A state that is given is measured from 1.
+// A state that is given is measured from 1. Sums may leave out how they begin
+// and combine.
 attn.monoid private @both cocycle stats() components(value, unit) outputs("o") {
-  identity {
-    attn.yield
-  }
-  combine {
-    attn.yield
-  }
   lift {
   ^bb0(%s: f32):
     %one = arith.constant 1.0 : f32

@@ -21,6 +21,7 @@
 
 #include "NamedRewrites.h"
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -142,7 +143,8 @@ static StringRef whyKept(AggregateOp op, MonoidOp monoid,
     return "its weights are not rounded to f16";
   // Gradients, whose weights hold several products, are as large as what they
   // are gradients of.
-  if (op.getQueryOperands().size() != 1 || op.getReducedSide() != Side::keys)
+  if (op.getQueryOperands().size() != 1 || op.getReducedSide() != Side::keys ||
+      op->hasAttr(getDeadIsZeroName()))
     return "its weights are those of a gradient";
   return {};
 }
@@ -207,22 +209,26 @@ static void addPower(MonoidOp monoid) {
   yield->setOperands(lifted);
   monoid.setStatsAttr(b.getTypeArrayAttr({f32}));
 
-  b.setInsertionPoint(monoid.getIdentity().front().getTerminator());
-  monoid.getIdentity().front().getTerminator()->setOperands(
-      {constant(b, loc, 0.0f)});
-
-  Block &combine = monoid.getCombine().front();
-  Value x = combine.addArgument(f32, loc), y = combine.addArgument(f32, loc);
-  b.setInsertionPoint(combine.getTerminator());
-  combine.getTerminator()->setOperands(
-      {arith::MaximumFOp::create(b, loc, x, y)});
-
-  Region &rescale = monoid.getRescale();
-  Block *block = b.createBlock(&rescale, rescale.end(), {f32, f32}, {loc, loc});
-  Value factor =
-      arith::DivFOp::create(b, loc, powerOf(b, loc, block->getArgument(0)),
-                            powerOf(b, loc, block->getArgument(1)));
-  YieldOp::create(b, loc, factor);
+  // Of a sum without statistics the two may be left out.
+  auto define = [&](Region &region, unsigned numArguments,
+                    function_ref<Value(Block *)> build) {
+    region.getBlocks().clear();
+    Block *block = b.createBlock(&region, region.end(),
+                                 SmallVector<Type>(numArguments, f32),
+                                 SmallVector<Location>(numArguments, loc));
+    Value result = build(block);
+    YieldOp::create(b, loc, result);
+  };
+  define(monoid.getIdentity(), 0,
+         [&](Block *) { return constant(b, loc, 0.0f); });
+  define(monoid.getCombine(), 2, [&](Block *block) -> Value {
+    return arith::MaximumFOp::create(b, loc, block->getArgument(0),
+                                     block->getArgument(1));
+  });
+  define(monoid.getRescale(), 2, [&](Block *block) -> Value {
+    return arith::DivFOp::create(b, loc, powerOf(b, loc, block->getArgument(0)),
+                                 powerOf(b, loc, block->getArgument(1)));
+  });
 }
 
 /// Gives the states that `finalize` reads their statistic, and their scale
