@@ -51,6 +51,13 @@ onchip::SharedDemand attn::computeDemand(const ScheduleProblem &problem,
     channels += paddedChannels(d, target);
   onchip::SharedDemand demand;
   demand.queries = sizes.blockQ * depth * dotBytes;
+  if (warpsHaveKeys(sizes.rows, target)) {
+    // Warps load the queries for themselves, and exchange their states.
+    demand.queries = 0;
+    int64_t keyWarps = blockK / MmaShape::warp().m;
+    demand.exchange =
+        keyWarps * sizes.rows * (channels + problem.rowScalars) * sizeof(float);
+  }
   demand.step = blockK * depth * dotBytes;
   if (!problem.valuesInKeys)
     demand.step += blockK *
@@ -126,11 +133,12 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
                                : target.maxThreadRegisters;
 
     onchip::SharedDemand demand = computeDemand(problem, sizes, target);
+    bool hasRoles = unit.asynchronous || warpsHaveKeys(sizes.rows, target);
     budget.stages =
-        unit.asynchronous ? onchip::leastStages : onchip::copyStages(members);
+        hasRoles ? onchip::leastStages : onchip::copyStages(members);
     budget.shared = demand.bytes(budget.stages);
     budget.sharedLimit = onchip::roomForTiles(target);
-    if (!unit.asynchronous) {
+    if (!hasRoles) {
       int64_t wanted = stages ? stages : budget.stages;
       budget.sharedTaken =
           onchip::shareAmongWarps(demand, wanted, target).bytes;
