@@ -17,13 +17,13 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "StateUses.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 #define DEBUG_TYPE "attn-drop-dead-components"
 
@@ -268,13 +268,9 @@ struct DropDeadComponentsPass
     if (leanOnes.empty())
       return markAllAnalysesPreserved();
     // Those that are this module's own go with their last user.
-    llvm::SmallSetVector<MonoidOp, 4> sources;
-    for (auto &entry : leanOnes)
-      sources.insert(entry.first.first);
-    for (MonoidOp monoid : sources)
-      if (monoid.isPrivate() &&
-          SymbolTable::symbolKnownUseEmpty(monoid, monoid->getParentOp()))
-        tables.getSymbolTable(monoid->getParentOp()).erase(monoid);
+    eraseUnused(llvm::map_to_vector(
+                    leanOnes, [](auto &entry) { return entry.first.first; }),
+                tables);
   }
 };
 } // namespace

@@ -20,6 +20,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NamedRewrites.h"
+#include "StateUses.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
@@ -29,7 +30,6 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/MapVector.h"
-#include "llvm/ADT/SetVector.h"
 
 #define DEBUG_TYPE "attn-scale-weights"
 
@@ -336,13 +336,10 @@ struct ScaleWeightsPass
     });
     if (scaledOnes.empty())
       return markAllAnalysesPreserved();
-    llvm::SmallSetVector<MonoidOp, 4> sources;
-    for (auto &entry : scaledOnes)
-      sources.insert(entry.first.first);
-    for (MonoidOp monoid : sources)
-      if (monoid.isPrivate() &&
-          SymbolTable::symbolKnownUseEmpty(monoid, monoid->getParentOp()))
-        tables.getSymbolTable(monoid->getParentOp()).erase(monoid);
+    // Those that are this module's own go with their last user.
+    eraseUnused(llvm::map_to_vector(
+                    scaledOnes, [](auto &entry) { return entry.first.first; }),
+                tables);
   }
 };
 } // namespace

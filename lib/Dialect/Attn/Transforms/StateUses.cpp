@@ -11,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -168,6 +169,15 @@ std::optional<WeightSlopes> mlir::attn::findWeightSlopes(MonoidOp monoid) {
     return std::nullopt;
   found.ones = *ones;
   return found;
+}
+
+void mlir::attn::eraseUnused(ArrayRef<MonoidOp> monoids,
+                             SymbolTableCollection &tables) {
+  llvm::SmallSetVector<MonoidOp, 4> sources(monoids.begin(), monoids.end());
+  for (MonoidOp monoid : sources)
+    if (monoid.isPrivate() &&
+        SymbolTable::symbolKnownUseEmpty(monoid, monoid->getParentOp()))
+      tables.getSymbolTable(monoid->getParentOp()).erase(monoid);
 }
 
 /// The finalize regions that the states of a reduction reach, null for the

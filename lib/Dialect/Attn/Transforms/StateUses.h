@@ -53,6 +53,10 @@ struct WeightSlopes {
 };
 std::optional<WeightSlopes> findWeightSlopes(MonoidOp monoid);
 
+/// Erases those of `monoids`, in whose place others are, that are private and
+/// have no user left.
+void eraseUnused(ArrayRef<MonoidOp> monoids, SymbolTableCollection &tables);
+
 /// Types of what is made of a reduction: of its results, or of what the states
 /// of a partial are finalized to. Of states that are used in another way, their
 /// own.
