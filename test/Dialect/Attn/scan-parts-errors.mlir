@@ -37,7 +37,7 @@ func.func @partial_c4(%k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %g: te
 // -----
 
 func.func @partial_c4_values(%k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>) {
-  // expected-error@+1 {{expected decay for each value channel beside value_gates}}
+  // expected-error@+1 {{expected decay beside value_gates}}
   %s = attn.scan_partial keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>)
       {splits = 2, value_gates} -> tensor<2x?x?x16x32xf32>
   return

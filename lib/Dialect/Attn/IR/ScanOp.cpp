@@ -196,38 +196,10 @@ LogicalResult ScanOp::verify() {
     return emitOpError(
                "expected queries, keys and values of one type, but got ")
            << q << ", " << k << " and " << v;
-  // (C5)
-  if (getValueGates() && !getDecay())
-    return emitOpError("expected decay beside value_gates");
-  int64_t gates = hasChannelGates() ? (getValueGates() ? dv : dk) : 0;
-  if (getValueGates() && !gates)
-    return emitOpError("expected decay for each value channel, as value_gates "
-                       "says, but got ")
-           << getDecay().getType();
-  if (failed(verifyTokens(*this, getKey(), "decay", getDecay(), gates)) ||
-      failed(verifyTokens(*this, getKey(), "weight", getWeight(), 0)) ||
-      failed(verifyTokens(*this, getKey(), "log_weight", getLogWeight(), 0)) ||
-      failed(verifyTokens(*this, getKey(), "delta", getDelta(), 0)) ||
-      failed(verifyTokens(*this, getKey(), "erase", getEraseA(), dk)) ||
-      failed(verifyTokens(*this, getKey(), "erase", getEraseB(), dk)))
+  // (C5) to (C8)
+  if (failed(detail::verifyRule(*this, dk, dv)))
     return failure();
-  // (C6)
   bool erases = getDelta() || getEraseA();
-  if ((getDelta() && getEraseA()) ||
-      (erases &&
-       (getWeight() || getLogWeight() || getValueGates() || getNormalize())))
-    return emitOpError("expected delta or erase, without weights, value_gates "
-                       "and normalize");
-  if (getEraseBefore() && !getEraseA())
-    return emitOpError("expected erase beside erase_before");
-  // (C7)
-  if (getLogWeight() && (getWeight() || hasChannelGates()))
-    return emitOpError("expected log_weight without weight and without gates "
-                       "for each channel");
-  // (C8)
-  if (getValueGates() && getNormalize())
-    return emitOpError("expected value_gates without normalize, since no gate "
-                       "is that of the denominator");
   // (C9)
   if (Value bonus = getBonus())
     if (!getReadBefore() || getNormalize() || typeOf(bonus).getRank() != 2 ||

@@ -122,33 +122,10 @@ LogicalResult ScanPartialOp::verify() {
       (!std::min(hk, hv) ? hk != hv : std::max(hk, hv) % std::min(hk, hv) != 0))
     return emitOpError("expected heads that divide each other, but got ")
            << hk << " of keys and " << hv << " of values";
-  // (C4)
-  int64_t gates = hasChannelGates() ? (getValueGates() ? dv : dk) : 0;
-  if (getValueGates() && !gates)
-    return emitOpError(
-        "expected decay for each value channel beside value_gates");
-  if (failed(verifyTokens(*this, getKey(), "decay", getDecay(), gates)) ||
-      failed(verifyTokens(*this, getKey(), "weight", getWeight(), 0)) ||
-      failed(verifyTokens(*this, getKey(), "log_weight", getLogWeight(), 0)) ||
-      failed(verifyTokens(*this, getKey(), "delta", getDelta(), 0)) ||
-      failed(verifyTokens(*this, getKey(), "erase", getEraseA(), dk)) ||
-      failed(verifyTokens(*this, getKey(), "erase", getEraseB(), dk)))
+  // (C4) to (C6)
+  if (failed(detail::verifyRule(*this, dk, dv)))
     return failure();
-  // (C5)
-  if ((getDelta() && getEraseA()) ||
-      (isErasing() &&
-       (getWeight() || getLogWeight() || getValueGates() || getNormalize())))
-    return emitOpError("expected delta or erase, without weights, value_gates "
-                       "and normalize");
-  if (getEraseBefore() && !getEraseA())
-    return emitOpError("expected erase beside erase_before");
-  // (C6)
-  if (getLogWeight() && (getWeight() || hasChannelGates()))
-    return emitOpError("expected log_weight without weight and without gates "
-                       "for each channel");
-  if (getValueGates() && getNormalize())
-    return emitOpError("expected value_gates without normalize, since no gate "
-                       "is that of the denominator");
+  int64_t gates = hasChannelGates() ? (getValueGates() ? dv : dk) : 0;
   // (C7)
   if (getChunk() && *getChunk() != 1 &&
       (*getChunk() < 16 || *getChunk() > 128 ||
