@@ -114,15 +114,6 @@ void Consumer::takeChannels(Operation *op, Operation *clone) {
     isNarrow = true;
   }
   auto map = dyn_cast<tile::MapOp>(clone);
-  if (!isNarrow || !map)
-    return;
-  // Positions stay those within the block's tile.
-  Value channel = map.getBody().front().getArgument(1);
-  if (channel.use_empty())
-    return;
-  b.setInsertionPoint(clone);
-  Value first = memberChannel(loc, b.getI32Type());
-  b.setInsertionPointToStart(&map.getBody().front());
-  auto shifted = arith::AddIOp::create(b, loc, channel, first);
-  channel.replaceAllUsesExcept(shifted, shifted);
+  if (isNarrow && map)
+    shiftChannels(map);
 }

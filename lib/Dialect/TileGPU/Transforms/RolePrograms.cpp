@@ -720,11 +720,16 @@ void Consumer::shareTileOp(Operation *op, Operation *clone) {
   if (!map || map->getNumResults() == 0 ||
       !plan.isShared(op->getResult(0).getType()))
     return;
+  shiftChannels(map);
+}
+
+void Consumer::shiftChannels(tile::MapOp map) {
   // Positions stay those within the block's tile.
   Value channel = map.getBody().front().getArgument(1);
   if (channel.use_empty())
     return;
-  b.setInsertionPoint(clone);
+  Location loc = map.getLoc();
+  b.setInsertionPoint(map);
   Value first = memberChannel(loc, b.getI32Type());
   b.setInsertionPointToStart(&map.getBody().front());
   auto shifted = arith::AddIOp::create(b, loc, channel, first);

@@ -303,6 +303,8 @@ private:
   void cloneShared(Operation *op);
   void cloneMerge(tile::MergeOp merge);
   void takeChannels(Operation *op, Operation *clone);
+  /// Lets a map over a member's channels count them from the block's first.
+  void shiftChannels(tile::MapOp map);
   Value keysOfWarp(Value tile);
   void cloneExchanged(tile::DotOp dot);
   void cloneSum(tile::AccumulateOp sum);
