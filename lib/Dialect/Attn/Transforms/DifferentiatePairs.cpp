@@ -18,23 +18,21 @@ using namespace mlir::attn;
 // Reductions
 //===----------------------------------------------------------------------===//
 
-FlatSymbolRefAttr Differentiator::makeSum(StringRef suffix,
-                                          ArrayRef<Component> components,
-                                          ArrayRef<std::string> names) {
+MonoidOp mlir::attn::createPlainSum(OpBuilder &b, Location loc, ModuleOp module,
+                                    StringRef base,
+                                    ArrayRef<Component> components,
+                                    ArrayRef<StringRef> outputs) {
   OpBuilder::InsertionGuard guard(b);
-  auto module = func->getParentOfType<ModuleOp>();
-  b.setInsertionPoint(func);
-  SmallVector<Attribute> attributes;
+  SmallVector<Attribute> kinds;
   for (Component component : components)
-    attributes.push_back(ComponentAttr::get(b.getContext(), component));
-  SmallVector<StringRef> outputs(names.begin(), names.end());
-  std::string base = (func.getName() + suffix).str(), name = base;
+    kinds.push_back(ComponentAttr::get(b.getContext(), component));
+  std::string name = base.str();
   for (unsigned i = 2; SymbolTable::lookupSymbolIn(module, name); ++i)
-    name = base + "_" + std::to_string(i);
+    name = (base + "_" + Twine(i)).str();
   auto sum = MonoidOp::create(
       b, loc, b.getStringAttr(name), b.getStringAttr("private"),
       MonoidKindAttr::get(b.getContext(), MonoidKind::cocycle),
-      b.getArrayAttr({}), b.getArrayAttr(attributes), b.getArrayAttr({}),
+      b.getArrayAttr({}), b.getArrayAttr(kinds), b.getArrayAttr({}),
       b.getStrArrayAttr(outputs));
   for (Region *region : {&sum.getLift(), &sum.getFinalize()}) {
     Block *block = b.createBlock(region);
@@ -42,6 +40,18 @@ FlatSymbolRefAttr Differentiator::makeSum(StringRef suffix,
       block->addArgument(b.getF32Type(), loc);
     YieldOp::create(b, loc, block->getArguments());
   }
+  return sum;
+}
+
+FlatSymbolRefAttr Differentiator::makeSum(StringRef suffix,
+                                          ArrayRef<Component> components,
+                                          ArrayRef<std::string> names) {
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(func);
+  SmallVector<StringRef> outputs(names.begin(), names.end());
+  MonoidOp sum =
+      createPlainSum(b, loc, func->getParentOfType<ModuleOp>(),
+                     (func.getName() + suffix).str(), components, outputs);
   return FlatSymbolRefAttr::get(sum.getSymNameAttr());
 }
 

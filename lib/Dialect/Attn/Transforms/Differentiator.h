@@ -42,6 +42,11 @@ namespace mlir::attn {
 
 class Adjoints;
 
+/// A private monoid that sums up each score as it is, named `base` or after it.
+MonoidOp createPlainSum(OpBuilder &b, Location loc, ModuleOp module,
+                        StringRef base, ArrayRef<Component> components,
+                        ArrayRef<StringRef> outputs);
+
 class Differentiator {
 public:
   /// Of `op`, the one reduction of `func`; `inputs` are numbers of arguments,

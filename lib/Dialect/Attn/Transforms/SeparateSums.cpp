@@ -13,6 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Differentiator.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
@@ -74,12 +75,12 @@ static AggregateOp separate(AggregateOp op, MonoidOp monoid,
   b.setInsertionPointAfter(monoid);
   Location loc = op.getLoc();
   std::string name = monoid.getSymName().str();
-  SmallVector<Attribute> kinds;
+  SmallVector<Component> kinds;
   SmallVector<StringRef> outputs;
   SmallVector<Value> values;
   SmallVector<Type> types;
   for (unsigned i : components) {
-    kinds.push_back(ComponentAttr::get(b.getContext(), monoid.getComponent(i)));
+    kinds.push_back(monoid.getComponent(i));
     outputs.push_back(cast<StringAttr>(monoid.getOutputs()[i]).getValue());
     name += "_" + outputs.back().str();
     types.push_back(op.getResult(i).getType());
@@ -89,21 +90,8 @@ static AggregateOp separate(AggregateOp op, MonoidOp monoid,
     if (monoid.getComponent(i) == Component::value)
       values.push_back(op.getValues()[number]);
   }
-  auto module = op->getParentOfType<ModuleOp>();
-  std::string base = name;
-  for (unsigned i = 2; SymbolTable::lookupSymbolIn(module, name); ++i)
-    name = base + "_" + std::to_string(i);
-  auto sum = MonoidOp::create(
-      b, loc, b.getStringAttr(name), b.getStringAttr("private"),
-      MonoidKindAttr::get(b.getContext(), MonoidKind::cocycle),
-      b.getArrayAttr({}), b.getArrayAttr(kinds), b.getArrayAttr({}),
-      b.getStrArrayAttr(outputs));
-  for (Region *region : {&sum.getLift(), &sum.getFinalize()}) {
-    Block *block = b.createBlock(region);
-    for (size_t i = 0; i < components.size(); ++i)
-      block->addArgument(b.getF32Type(), loc);
-    YieldOp::create(b, loc, block->getArguments());
-  }
+  MonoidOp sum = createPlainSum(b, loc, op->getParentOfType<ModuleOp>(), name,
+                                kinds, outputs);
 
   unsigned numDots = op.getQueries().size();
   SmallVector<Value> weights = getYielded(op.getScore());
