@@ -1,11 +1,11 @@
-//===- Angles.cpp - Angles, rounding and remainders -----------------------===//
+//===- Angles.cpp - Functions of angles -----------------------------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 
-#include "MathExpander.h"
+#include "MathFunctions.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
@@ -43,7 +43,7 @@ static constexpr float pi = 3.14159274f, piRest = -8.74227766e-8f;
 
 /// Angles of 2^17 and more, exactly: x 2 / pi modulo 4 from 96 bits of 2 / pi,
 /// those that the exponent of x leaves in front of the point and behind it.
-MathExpander::Reduced MathExpander::reduceLargeAngle(Value x) {
+Angles::Reduced Angles::reduceLargeAngle(Value x) {
   static constexpr uint32_t twoOverPi[] = {0xA2F9836E, 0x4E441529, 0xFC2757D1,
                                            0xF534DDC0, 0xDB629599, 0x3C439041,
                                            0xFE5163AB};
@@ -99,7 +99,7 @@ MathExpander::Reduced MathExpander::reduceLargeAngle(Value x) {
 
 /// The quadrant's number and what is left of x, with pi / 2 in three parts.
 /// One part alone would lose as many bits as x has in front of the point.
-MathExpander::Reduced MathExpander::reduceAngle(Value x) {
+Angles::Reduced Angles::reduceAngle(Value x) {
   auto [n, shifted] = nearest(mul(x, constant(0.636619747f)));
   Value r = x;
   if (target.hasFma) {
@@ -118,7 +118,7 @@ MathExpander::Reduced MathExpander::reduceAngle(Value x) {
 /// The function of the module that has `name` for large angles. It is called,
 /// and said to be so seldom: code of its size in a loop would cost the loop its
 /// registers.
-func::FuncOp MathExpander::getOutlined(StringRef name, AngleFunction function) {
+func::FuncOp Angles::getOutlined(StringRef name, AngleFunction function) {
   auto module =
       b.getInsertionBlock()->getParentOp()->getParentOfType<ModuleOp>();
   std::string symbol = ("attn_large_" + name).str();
@@ -131,7 +131,7 @@ func::FuncOp MathExpander::getOutlined(StringRef name, AngleFunction function) {
   func.setPrivate();
   func->setAttr("passthrough", b.getStrArrayAttr({"cold", "noinline"}));
   b.setInsertionPointToStart(func.addEntryBlock());
-  MathExpander e(b, target, f32);
+  Angles e(b, target, f32);
   Value result = function(e, e.reduceLargeAngle(func.getArgument(0)));
   func::ReturnOp::create(b, result);
   return func;
@@ -140,8 +140,8 @@ func::FuncOp MathExpander::getOutlined(StringRef name, AngleFunction function) {
 /// A function of what is left of x and of the quadrant. For large angles, and
 /// what is none, there is a branch behind it that calls another, for a lane at
 /// a time.
-Value MathExpander::ofAngle(Value x, StringRef name, AngleFunction function) {
-  auto isLarge = [](MathExpander &e, Value y) -> Value {
+Value Angles::ofAngle(Value x, StringRef name, AngleFunction function) {
+  auto isLarge = [](Angles &e, Value y) -> Value {
     return arith::CmpFOp::create(e.b, arith::CmpFPredicate::UGE, e.abs(y),
                                  e.constant(0x1p17f));
   };
@@ -167,8 +167,8 @@ Value MathExpander::ofAngle(Value x, StringRef name, AngleFunction function) {
   auto loop = scf::ForOp::create(
       b, index(0), index(vector.getDimSize(0)), index(1), result,
       [&](OpBuilder &builder, Location loc, Value lane, ValueRange all) {
-        MathExpander e(ImplicitLocOpBuilder(loc, builder), target,
-                       vector.getElementType());
+        Angles e(ImplicitLocOpBuilder(loc, builder), target,
+                 vector.getElementType());
         Value one = vector::ExtractOp::create(e.b, x, lane);
         Value small = vector::ExtractOp::create(e.b, all[0], lane);
         Value next = e.select(isLarge(e, one), call(e.b, one), small);
@@ -180,23 +180,22 @@ Value MathExpander::ofAngle(Value x, StringRef name, AngleFunction function) {
 }
 
 /// sin(x), or cos(x).
-Value MathExpander::sine(Value x, bool isCosine) {
-  return ofAngle(
-      x, isCosine ? "cos" : "sin", [&](MathExpander &e, Reduced angle) {
-        auto [r, quadrant] = angle;
-        Value square = e.mul(r, r);
-        Value odd = e.horner(square, sineCoefficients);
-        odd = e.fma(e.mul(odd, square), r, r);
-        Value even = e.horner(square, cosineCoefficients);
-        if (isCosine)
-          quadrant = e.addI(quadrant, e.integer(1));
-        Value result = e.select(e.hasBit(quadrant, 1), even, odd);
-        return e.select(e.hasBit(quadrant, 2), e.neg(result), result);
-      });
+Value Angles::sine(Value x, bool isCosine) {
+  return ofAngle(x, isCosine ? "cos" : "sin", [&](Angles &e, Reduced angle) {
+    auto [r, quadrant] = angle;
+    Value square = e.mul(r, r);
+    Value odd = e.horner(square, sineCoefficients);
+    odd = e.fma(e.mul(odd, square), r, r);
+    Value even = e.horner(square, cosineCoefficients);
+    if (isCosine)
+      quadrant = e.addI(quadrant, e.integer(1));
+    Value result = e.select(e.hasBit(quadrant, 1), even, odd);
+    return e.select(e.hasBit(quadrant, 2), e.neg(result), result);
+  });
 }
 
-Value MathExpander::tan(Value x) {
-  return ofAngle(x, "tan", [](MathExpander &e, Reduced angle) {
+Value Angles::tan(Value x) {
+  return ofAngle(x, "tan", [](Angles &e, Reduced angle) {
     auto [r, quadrant] = angle;
     Value square = e.mul(r, r);
     Value t = e.fma(e.mul(square, r), e.horner(square, tanCoefficients), r);
@@ -212,7 +211,7 @@ Value MathExpander::tan(Value x) {
 //===----------------------------------------------------------------------===//
 
 /// atan(n / d) of 0 <= n <= d; from tan(pi/8) on pi/4 less what is short of 1.
-Value MathExpander::atanRatio(Value n, Value d) {
+Value Angles::atanRatio(Value n, Value d) {
   Value isUpper = less(mul(d, constant(0.414213562f)), n);
   Value ratio =
       div(select(isUpper, sub(n, d), n), select(isUpper, add(n, d), d));
@@ -224,7 +223,7 @@ Value MathExpander::atanRatio(Value n, Value d) {
   return select(isUpper, upper, angle);
 }
 
-Value MathExpander::atan(Value x) {
+Value Angles::atan(Value x) {
   Value a = abs(x), one = constant(1.0f);
   Value isLarge = less(one, a);
   Value angle = atanRatio(select(isLarge, one, a), select(isLarge, a, one));
@@ -232,7 +231,7 @@ Value MathExpander::atan(Value x) {
   return copySign(select(isLarge, rest, angle), x);
 }
 
-Value MathExpander::atan2(Value y, Value x) {
+Value Angles::atan2(Value y, Value x) {
   Value absX = abs(x), absY = abs(y), one = constant(1.0f);
   Value isSteep = less(absX, absY);
   Value n = select(isSteep, absX, absY), d = select(isSteep, absY, absX);
@@ -256,12 +255,12 @@ Value MathExpander::atan2(Value y, Value x) {
 }
 
 /// asin(s), with z = s^2.
-Value MathExpander::arcsineTerm(Value z, Value s) {
+Value Angles::arcsineTerm(Value z, Value s) {
   return fma(mul(z, s), horner(z, asinCoefficients), s);
 }
 
 /// From 1/2 on through asin(x) = pi / 2 - 2 asin(sqrt((1 - x) / 2)).
-Value MathExpander::asin(Value x) {
+Value Angles::asin(Value x) {
   Value a = abs(x);
   Value isLarge = less(constant(0.5f), a);
   Value z =
@@ -271,7 +270,7 @@ Value MathExpander::asin(Value x) {
   return copySign(select(isLarge, large, p), x);
 }
 
-Value MathExpander::acos(Value x) {
+Value Angles::acos(Value x) {
   Value a = abs(x);
   Value isLarge = less(constant(0.5f), a);
   Value z =
@@ -283,58 +282,4 @@ Value MathExpander::acos(Value x) {
   Value small =
       sub(constant(halfPi), sub(copySign(p, x), constant(halfPiRest)));
   return select(isLarge, large, small);
-}
-
-//===----------------------------------------------------------------------===//
-// Rounding
-//===----------------------------------------------------------------------===//
-
-// From 2^23 on every number is whole.
-
-Value MathExpander::truncate(Value x) {
-  Value hasFraction = less(abs(x), 0x1p23f);
-  Value whole = toFloat(toInteger(select(hasFraction, x, constant(0.0f))));
-  return select(hasFraction, copySign(whole, x), x);
-}
-
-Value MathExpander::roundEven(Value x) {
-  Value a = abs(x), magic = constant(0x1p23f);
-  Value whole = copySign(sub(add(a, magic), magic), x);
-  return select(less(a, 0x1p23f), whole, x);
-}
-
-/// The remainder of a division that truncates, exactly: in steps that take a
-/// quotient of 26 bits from what is left. Most numbers take one.
-Value MathExpander::remainder(Value x, Value y) {
-  Value a = widened(abs(x)), divisor = widened(abs(y));
-  auto isLess = [&](Value l, Value r) -> Value {
-    return arith::CmpFOp::create(b, arith::CmpFPredicate::OLT, l, r);
-  };
-  auto isAtMost = [&](Value l, Value r) -> Value {
-    return arith::CmpFOp::create(b, arith::CmpFPredicate::OLE, l, r);
-  };
-  Value isNumber = andI(isLess(wide(0.0), divisor), isLess(a, wide(infinity)));
-  auto isOpen = [&](Value left) {
-    return andI(isNumber, isAtMost(divisor, left));
-  };
-  auto loop = scf::WhileOp::create(
-      b, TypeRange{a.getType()}, ValueRange{a},
-      [&](OpBuilder &, Location, ValueRange left) {
-        scf::ConditionOp::create(b, any(isOpen(left[0])), left);
-      },
-      [&](OpBuilder &, Location, ValueRange left) {
-        // Never above the quotient, but 1 at least; whole, by the magic number.
-        Value quotient = mul(div(left[0], divisor), wide(1.0 - 0x1p-52));
-        Value magic = wide(0x1p52), one = wide(1.0);
-        quotient = sub(add(sub(quotient, wide(0.5)), magic), magic);
-        quotient = select(isLess(quotient, one), one, quotient);
-        Value bits = arith::BitcastOp::create(b, i64(), quotient);
-        bits = andI(bits, longInteger(~uint64_t(0) << 27));
-        quotient = arith::BitcastOp::create(b, f64(), bits);
-        Value next = sub(left[0], mul(quotient, divisor));
-        scf::YieldOp::create(
-            b, ValueRange{select(isOpen(left[0]), next, left[0])});
-      });
-  Value result = copySign(narrowed(loop.getResult(0)), x);
-  return select(isNumber, result, constant(notANumber));
 }

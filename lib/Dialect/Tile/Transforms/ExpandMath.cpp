@@ -5,14 +5,15 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tile-expand-math: MathExpander.h for each operation of f32, and those of 16
+// tile-expand-math: MathFunctions.h for each operation of f32, and those of 16
 // bits by way of f32. Softcaps beside products of bf16 have a form of their
 // own.
 //
 //===----------------------------------------------------------------------===//
 
-#include "MathExpander.h"
+#include "MathFunctions.h"
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -21,6 +22,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/TypeSwitch.h"
 
 namespace attn {
 #define GEN_PASS_DEF_TILEEXPANDMATHPASS
@@ -52,6 +54,88 @@ std::pair<Value, Value> sharedFactor(Value value) {
   return {};
 }
 
+/// Remainders, and whole numbers where there are no instructions for them.
+Value expandRounding(Operation *op, const ::attn::TargetInfo &target) {
+  tile::Rounding to(op, target);
+  Value x = op->getOperand(0);
+  if (isa<arith::RemFOp>(op))
+    return to.remainder(x, op->getOperand(1));
+  if (target.vectorBits > 128) // SSE4.1 has instructions for it
+    return {};
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::TruncOp) { return to.truncate(x); })
+      .Case([&](math::FloorOp) { return to.floor(x); })
+      .Case([&](math::CeilOp) { return to.ceil(x); })
+      .Case([&](math::RoundOp) { return to.round(x); })
+      .Case([&](math::RoundEvenOp) { return to.roundEven(x); })
+      .Default([](Operation *) { return Value(); });
+}
+
+/// A function of an angle, or one whose result is an angle.
+Value expandAngle(Operation *op, const ::attn::TargetInfo &target) {
+  tile::Angles of(op, target);
+  Value x = op->getOperand(0);
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::SinOp) { return of.sine(x, /*isCosine=*/false); })
+      .Case([&](math::CosOp) { return of.sine(x, /*isCosine=*/true); })
+      .Case([&](math::TanOp) { return of.tan(x); })
+      .Case([&](math::AsinOp) { return of.asin(x); })
+      .Case([&](math::AcosOp) { return of.acos(x); })
+      .Case([&](math::AtanOp) { return of.atan(x); })
+      .Case([&](math::Atan2Op o) { return of.atan2(x, o.getRhs()); })
+      .Default([](Operation *) { return Value(); });
+}
+
+/// Exponentials, logarithms and what is made of them.
+Value expandExponential(Operation *op, const ::attn::TargetInfo &target) {
+  tile::Logarithms of(op, target);
+  Value x = op->getOperand(0);
+  auto attr = op->getAttrOfType<IntegerAttr>(tile::TileDialect::leastPowerName);
+  int least = attr ? int(attr.getInt()) : tile::Exponentials::leastPower;
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](math::Exp2Op o) {
+        bool isShort =
+            bitEnumContainsAny(o.getFastmath(), arith::FastMathFlags::afn);
+        return of.exp2(x, isShort, least);
+      })
+      .Case([&](math::ExpOp) { return of.exp(x, /*halvings=*/0, least); })
+      .Case([&](math::ExpM1Op) { return of.expm1(x); })
+      .Case([&](math::LogOp) { return of.log(x); })
+      .Case([&](math::Log2Op) { return of.log2(x); })
+      .Case([&](math::Log10Op) { return of.log10(x); })
+      .Case([&](math::Log1pOp) { return of.log1p(x); })
+      .Case([&](math::CbrtOp) { return of.cbrt(x); })
+      .Case([&](math::PowFOp o) { return of.pow(x, o.getRhs()); })
+      .Case([&](math::FPowIOp o) { return of.powInteger(x, o.getRhs()); })
+      .Case([&](math::SinhOp) { return of.sinh(x); })
+      .Case([&](math::CoshOp) { return of.cosh(x); })
+      .Case([&](math::TanhOp) { return of.tanh(x); })
+      .Case([&](math::AsinhOp) { return of.asinh(x); })
+      .Case([&](math::AcoshOp) { return of.acosh(x); })
+      .Case([&](math::AtanhOp) { return of.atanh(x); })
+      .Case([&](math::ErfOp) { return of.erf(x); })
+      .Case([&](math::ErfcOp) { return of.erfc(x); })
+      .Default([](Operation *) { return Value(); });
+}
+
+/// What stands for `op`, a function of f32, or nothing where it stays.
+Value expandFunction(Operation *op, const ::attn::TargetInfo &target) {
+  tile::FloatBuilder e(op, target);
+  if (auto root = dyn_cast<math::RsqrtOp>(op))
+    return e.div(e.constant(1.0f), e.sqrt(root.getOperand()));
+  if (auto fma = dyn_cast<math::FmaOp>(op)) {
+    if (target.hasFma)
+      return {};
+    // The product is exact, and the sum rounded twice.
+    Value product = e.mul(e.widened(fma.getA()), e.widened(fma.getB()));
+    return e.narrowed(e.add(product, e.widened(fma.getC())));
+  }
+  for (auto expand : {expandExponential, expandAngle, expandRounding})
+    if (Value result = expand(op, target))
+      return result;
+  return {};
+}
+
 /// Softcap, factor * tanh(x), in the segments' form, in place of `tanh` and of
 /// the product that is its one use.
 void expandSoftcap(math::TanhOp tanh, const ::attn::TargetInfo &target,
@@ -70,7 +154,7 @@ void expandSoftcap(math::TanhOp tanh, const ::attn::TargetInfo &target,
   dead.push_back(tanh);
   // At the last of them, where the factor is known too.
   Value result =
-      tile::MathExpander(last, target).tanhSegments(tanh.getOperand(), factor);
+      tile::Exponentials(last, target).tanhSegments(tanh.getOperand(), factor);
   last->getResult(0).replaceAllUsesWith(result);
 }
 
@@ -180,15 +264,15 @@ struct TileExpandMath : ::attn::impl::TileExpandMathPassBase<TileExpandMath> {
         widen(op);
       else if (!element.isF32())
         continue;
-      tile::MathExpander expander(op, *info);
+      tile::Exponentials exponentials(op, *info);
       auto tanh = dyn_cast<math::TanhOp>(op);
       bool isShort = tanh && hasShortProducts(op);
-      if (isShort && expander.isFullVector()) {
+      if (isShort && exponentials.isFullVector()) {
         expandSoftcap(tanh, *info, dead);
         continue;
       }
-      Value result =
-          isShort ? expander.tanhShort(tanh.getOperand()) : expander.expand(op);
+      Value result = isShort ? exponentials.tanhShort(tanh.getOperand())
+                             : expandFunction(op, *info);
       if (!result)
         continue;
       op->getResult(0).replaceAllUsesWith(result);

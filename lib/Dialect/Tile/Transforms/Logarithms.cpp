@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MathExpander.h"
+#include "MathFunctions.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -17,12 +17,6 @@ using namespace mlir::tile;
 static constexpr float logCoefficients[] = {
     0.333333313f, -0.250008196f, 0.200012267f, -0.166233569f,
     0.142017573f, -0.131601825f, 0.127615765f, -0.0763449669f};
-/// (e^r - 1 - r) / r^2 where |r| <= log(2) / 2.
-static constexpr float expm1Coefficients[] = {
-    0.49999997f, 0.16666542f, 0.0416672044f, 0.00836669188f, 0.00138824887f};
-/// (sinh(x) / x - 1) / x^2 in x^2 on [0, 1].
-static constexpr float sinhCoefficients[] = {0.166666672f, 0.00833335053f,
-                                             0.000198360663f, 2.81743951e-06f};
 /// erf(x) / x in x^2 on [0, 1].
 static constexpr float erfCoefficients[] = {
     1.12837911f,    -0.37612626f,     0.112836003f,   -0.0268544443f,
@@ -40,30 +34,18 @@ static constexpr float erfcCoefficients[] = {
 static constexpr double log2Coefficients[] = {
     2.8853900817901614, 0.96179667325748175, 0.57708359987741586,
     0.41167187586695009, 0.34074498418310512};
-/// 2^r on [-0.5, 0.5].
-static constexpr float exp2Coefficients[] = {1.0f,
-                                             0.6931471824645996f,
-                                             0.24022646248340607f,
-                                             0.05550328642129898f,
-                                             0.009618489071726799f,
-                                             0.0013399930903688073f,
-                                             0.00015345810970757157f};
-
-/// log(2) in two parts, of which the first has nine bits: its products with
-/// exponents are exact.
-static constexpr float log2High = 0.693359375f, log2Low = -2.12194440e-4f;
 
 //===----------------------------------------------------------------------===//
 // Logarithms
 //===----------------------------------------------------------------------===//
 
-MathExpander::LogParts MathExpander::logOfOnePlus(Value g, Value exponent) {
+Logarithms::LogParts Logarithms::logOfOnePlus(Value g, Value exponent) {
   Value p = mul(horner(g, logCoefficients), g);
   Value rest = mul(mul(g, g), sub(p, constant(0.5f)));
   return {exponent, g, rest};
 }
 
-MathExpander::LogParts MathExpander::splitLog(Value x) {
+Logarithms::LogParts Logarithms::splitLog(Value x) {
   Value isTiny = less(x, smallestNormal);
   x = select(isTiny, mul(x, constant(0x1p23f)), x);
   // From the bits of sqrt(1/2) on, exponents count up.
@@ -75,28 +57,28 @@ MathExpander::LogParts MathExpander::splitLog(Value x) {
   return logOfOnePlus(sub(mantissa, constant(1.0f)), power);
 }
 
-Value MathExpander::sumOfLog(const LogParts &parts) {
+Value Logarithms::sumOfLog(const LogParts &parts) {
   Value low = fma(parts.exponent, constant(log2Low), parts.rest);
   return fma(parts.exponent, constant(log2High), add(low, parts.g));
 }
 
 /// The result where x is 0, negative, inf or NaN.
-Value MathExpander::logEdges(Value x, Value result) {
+Value Logarithms::logEdges(Value x, Value result) {
   result = select(equal(x, 0.0f), constant(-infinity), result);
   result = select(less(x, 0.0f), constant(notANumber), result);
   return select(less(x, infinity), result, x);
 }
 
-Value MathExpander::log(Value x) { return logEdges(x, sumOfLog(splitLog(x))); }
+Value Logarithms::log(Value x) { return logEdges(x, sumOfLog(splitLog(x))); }
 
-Value MathExpander::log2(Value x) {
+Value Logarithms::log2(Value x) {
   LogParts parts = splitLog(x);
   Value over = constant(0.442695041f); // log2(e) - 1
   Value low = fma(parts.rest, over, fma(parts.g, over, parts.rest));
   return logEdges(x, add(add(low, parts.g), parts.exponent));
 }
 
-Value MathExpander::log10(Value x) {
+Value Logarithms::log10(Value x) {
   LogParts parts = splitLog(x);
   // log10(2) in two parts, as log(2).
   Value low = fma(parts.exponent, constant(2.48745663981e-4f),
@@ -106,7 +88,7 @@ Value MathExpander::log10(Value x) {
 
 /// Where 1 + x is 2^k (1 + g): g = x 2^-k + (2^-k - 1), whose terms are exact,
 /// while 1 + x itself would be rounded.
-Value MathExpander::log1p(Value x) {
+Value Logarithms::log1p(Value x) {
   Value u = add(x, constant(1.0f));
   Value k = shiftSigned(subI(bitsOf(u), integer(0x3f3504f3)), integer(23));
   // 2^-128 is no normal number, 2^-126 is.
@@ -119,7 +101,7 @@ Value MathExpander::log1p(Value x) {
   return select(less(x, infinity), result, x);
 }
 
-Value MathExpander::asinh(Value x) {
+Value Logarithms::asinh(Value x) {
   Value a = abs(x), one = constant(1.0f);
   // Squares from 2^40 on leave the 1 behind, and later f32.
   Value isLarge = less(constant(0x1p40f), a);
@@ -130,7 +112,7 @@ Value MathExpander::asinh(Value x) {
   return copySign(add(result, more), x);
 }
 
-Value MathExpander::acosh(Value x) {
+Value Logarithms::acosh(Value x) {
   Value over = sub(x, constant(1.0f));
   Value isLarge = less(constant(0x1p40f), x);
   Value root = sqrt(mul(over, add(over, constant(2.0f))));
@@ -139,51 +121,17 @@ Value MathExpander::acosh(Value x) {
   return select(less(x, 1.0f), constant(notANumber), add(result, more));
 }
 
-Value MathExpander::atanh(Value x) {
+Value Logarithms::atanh(Value x) {
   Value a = abs(x);
   Value ratio = div(add(a, a), sub(constant(1.0f), a));
   return copySign(mul(log1p(ratio), constant(0.5f)), x);
 }
 
 //===----------------------------------------------------------------------===//
-// Exponentials
+// Error functions
 //===----------------------------------------------------------------------===//
 
-/// x = n log(2) + r: {r, n plus the magic number}.
-std::pair<Value, Value> MathExpander::reduceExp(Value x) {
-  auto [n, shifted] = nearest(mul(x, constant(1.44269502f)));
-  Value r = fma(n, constant(-log2High), x);
-  return {fma(n, constant(-log2Low), r), shifted};
-}
-
-Value MathExpander::expm1Reduced(Value r) {
-  return fma(mul(r, r), horner(r, expm1Coefficients), r);
-}
-
-Value MathExpander::expm1(Value x) {
-  // Beyond these the result is -1 or inf.
-  x = atMost(atLeast(x, -18.0f), 88.75f);
-  auto [r, shifted] = reduceExp(x);
-  // 2^(n - 1): 2^128 is no f32.
-  Value half = powerOfTwo(subI(bitsOf(shifted), integer(0x4B400001)));
-  Value result = fma(half, expm1Reduced(r), sub(half, constant(0.5f)));
-  return add(result, result);
-}
-
-Value MathExpander::sinh(Value x) {
-  Value a = abs(x), square = mul(a, a);
-  Value small = fma(mul(square, a), horner(square, sinhCoefficients), a);
-  Value half = exp(a, /*halvings=*/1);
-  Value large = sub(half, div(constant(0.25f), half));
-  return copySign(select(less(a, 1.0f), small, large), x);
-}
-
-Value MathExpander::cosh(Value x) {
-  Value half = exp(abs(x), /*halvings=*/1);
-  return add(half, div(constant(0.25f), half));
-}
-
-Value MathExpander::erfcTail(Value x) {
+Value Logarithms::erfcTail(Value x) {
   x = atMost(x, 10.2f);
   // x^2 = high^2 + (x - high)(x + high): high has twelve bits, and an exact
   // square. Of the exponential's argument nothing may be lost.
@@ -199,7 +147,7 @@ Value MathExpander::erfcTail(Value x) {
                         fma(x, constant(2.0f), constant(1.0f))));
 }
 
-Value MathExpander::erf(Value x) {
+Value Logarithms::erf(Value x) {
   Value a = abs(x);
   Value small = mul(a, horner(mul(a, a), erfCoefficients));
   // From 3.92 on, erf is 1.
@@ -210,7 +158,7 @@ Value MathExpander::erf(Value x) {
   return copySign(select(less(a, 1.0f), small, large), x);
 }
 
-Value MathExpander::erfc(Value x) {
+Value Logarithms::erfc(Value x) {
   Value a = abs(x), one = constant(1.0f);
   Value small = sub(one, mul(x, horner(mul(x, x), erfCoefficients)));
   Value tail = erfcTail(atLeast(a, 0.45f));
@@ -224,7 +172,7 @@ Value MathExpander::erfc(Value x) {
 
 /// From y = |x|^(-1/3), for which a third of the exponent is a start, and each
 /// step triples the correct digits without a division.
-Value MathExpander::cbrt(Value x) {
+Value Logarithms::cbrt(Value x) {
   Value a = abs(x);
   Value isTiny = less(a, smallestNormal);
   Value scaled = select(isTiny, mul(a, constant(0x1p24f)), a);
@@ -248,7 +196,7 @@ Value MathExpander::cbrt(Value x) {
 
 /// |x|^y = 2^(y log2|x|). The logarithm is of f64: what is lost of it, y
 /// multiplies.
-Value MathExpander::powMagnitude(Value x, Value wideY) {
+Value Logarithms::powMagnitude(Value x, Value wideY) {
   Value a = abs(x);
   LogParts parts = splitLog(a);
   Value g = widened(parts.g);
@@ -271,7 +219,7 @@ Value MathExpander::powMagnitude(Value x, Value wideY) {
   return scale(horner(r, exp2Coefficients), n, add(n, constant(12582912.0f)));
 }
 
-Value MathExpander::pow(Value x, Value y) {
+Value Logarithms::pow(Value x, Value y) {
   Value a = abs(x), absY = abs(y), one = constant(1.0f);
   Value result = powMagnitude(x, widened(y));
   // From 2^24 on every number is even.
@@ -291,7 +239,7 @@ Value MathExpander::pow(Value x, Value y) {
   return select(isOne, one, result);
 }
 
-Value MathExpander::powInteger(Value x, Value n) {
+Value Logarithms::powInteger(Value x, Value n) {
   Value result = powMagnitude(x, arith::SIToFPOp::create(b, f64(), n));
   Type element = getElementTypeOrSelf(n.getType());
   auto number = [&](int64_t value) {

@@ -1,28 +1,22 @@
-//===- MathExpander.h - Functions of f32 as arithmetic ----------*- C++ -*-===//
+//===- FloatBuilder.h - Arithmetic on f32 in front of an operation -*- C++
+//-*-===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 //
 //===----------------------------------------------------------------------===//
 //
-// What tile-expand-math puts in the place of an operation: arithmetic on f32
-// scalars, or vectors of any size, that calls no library. The functions come in
-// three files. MathExpander.cpp has what softmax and softcaps are made of,
-// which is written for the instructions of each target; Logarithms.cpp what is
-// made of logarithms and exponentials; Angles.cpp what speaks of angles and
-// rounding.
-//
-// Errors are in units in the last place of f32, against float64; they are those
-// that test/python/math_functions.py finds, rounded up.
+// The words that the functions of tile-expand-math are written in: arithmetic
+// on f32, and on i32, i64 and f64 beside it, of scalars or of vectors of one
+// size, in front of one operation.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_MATHEXPANDER_H
-#define ATTN_LIB_DIALECT_TILE_TRANSFORMS_MATHEXPANDER_H
+#ifndef ATTN_LIB_DIALECT_TILE_TRANSFORMS_FLOATBUILDER_H
+#define ATTN_LIB_DIALECT_TILE_TRANSFORMS_FLOATBUILDER_H
 
 #include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/ImplicitLocOpBuilder.h"
 
@@ -30,90 +24,23 @@
 
 namespace mlir::tile {
 
-/// Builds expansions in front of one operation, of its type.
-class MathExpander {
+/// Builds arithmetic of one type: f32, or a vector of it.
+class FloatBuilder {
 public:
-  MathExpander(Operation *op, const ::attn::TargetInfo &target)
+  FloatBuilder(Operation *op, const ::attn::TargetInfo &target)
       : b(op->getLoc(), op), target(target), type(op->getResult(0).getType()) {}
 
-  MathExpander(ImplicitLocOpBuilder b, const ::attn::TargetInfo &target,
+  FloatBuilder(ImplicitLocOpBuilder b, const ::attn::TargetInfo &target,
                Type type)
       : b(b), target(target), type(type) {}
 
-  /// What stands for `op`, a function of f32, or nothing where it stays.
-  Value expand(Operation *op);
-
-  /// Powers of two below this one round to 0.
-  static constexpr int leastPower = -150;
-
-  // MathExpander.cpp
-  bool isFullVector() const;
-  /// Results below 2^least may be 0.
-  Value exp2(Value x, bool isShort, int least = leastPower);
-  /// e^x / 2^halvings.
-  Value exp(Value x, int halvings = 0, int least = leastPower);
-  Value tanh(Value x);
-  /// Beside products of bf16 operands; of full vectors to 2.7e-5, times a
-  /// factor where there is one.
-  Value tanhShort(Value x);
-  Value tanhSegments(Value x, Value factor);
-
-private:
   static constexpr float infinity = std::numeric_limits<float>::infinity();
   static constexpr float notANumber = std::numeric_limits<float>::quiet_NaN();
   static constexpr float smallestNormal = 0x1p-126f;
 
-  // Logarithms.cpp
-  struct LogParts {
-    Value exponent, g, rest; // x = 2^exponent (1 + g), log(1 + g) = g + rest
-  };
-  LogParts splitLog(Value x);
-  LogParts logOfOnePlus(Value g, Value exponent);
-  Value sumOfLog(const LogParts &parts);
-  Value logEdges(Value x, Value result);
-  Value log(Value x);
-  Value log2(Value x);
-  Value log10(Value x);
-  Value log1p(Value x);
-  std::pair<Value, Value> reduceExp(Value x);
-  Value expm1Reduced(Value r);
-  Value expm1(Value x);
-  Value sinh(Value x);
-  Value cosh(Value x);
-  Value asinh(Value x);
-  Value acosh(Value x);
-  Value atanh(Value x);
-  Value erf(Value x);
-  Value erfc(Value x);
-  /// e^(-x^2) erfcx(x), for x of 0.45 and more.
-  Value erfcTail(Value x);
-  Value cbrt(Value x);
-  Value pow(Value x, Value y);
-  Value powInteger(Value x, Value n);
-  Value powMagnitude(Value x, Value wideY);
+  /// Whether values are one register of AVX-512.
+  bool isFullVector() const;
 
-  // Angles.cpp
-  struct Reduced {
-    Value rest, quadrant; // x = quadrant pi / 2 + rest
-  };
-  Reduced reduceAngle(Value x);
-  Reduced reduceLargeAngle(Value x);
-  using AngleFunction = function_ref<Value(MathExpander &, Reduced)>;
-  func::FuncOp getOutlined(StringRef name, AngleFunction function);
-  Value ofAngle(Value x, StringRef name, AngleFunction function);
-  Value sine(Value x, bool isCosine);
-  Value tan(Value x);
-  Value atanRatio(Value numerator, Value denominator);
-  Value atan(Value x);
-  Value atan2(Value y, Value x);
-  Value asin(Value x);
-  Value acos(Value x);
-  Value arcsineTerm(Value z, Value s);
-  Value truncate(Value x);
-  Value roundEven(Value x);
-  Value remainder(Value x, Value y);
-
-  // Words of the language that the functions are written in.
   Type like(Type element) const {
     auto vector = dyn_cast<VectorType>(type);
     return vector ? Type(vector.clone(element)) : element;
@@ -191,9 +118,9 @@ private:
   std::pair<Value, Value> nearest(Value x);
   /// p * 2^n, with `shifted` = n + magic; 0 unless `isMore`, where it is given.
   Value scale(Value p, Value n, Value shifted, Value isMore = Value());
-  Value isAtLeast(Value x, int least, float unit);
   /// 2^n of an integer from -126 to 127.
   Value powerOfTwo(Value n);
+  /// 1 / x; of full vectors to about 2^-28.
   Value reciprocal(Value x);
 
   ImplicitLocOpBuilder b;
@@ -203,4 +130,4 @@ private:
 
 } // namespace mlir::tile
 
-#endif // ATTN_LIB_DIALECT_TILE_TRANSFORMS_MATHEXPANDER_H
+#endif // ATTN_LIB_DIALECT_TILE_TRANSFORMS_FLOATBUILDER_H

@@ -1,4 +1,4 @@
-//===- MathExpander.cpp - Exponentials and hyperbolic tangents ------------===//
+//===- Exponentials.cpp - Exponentials and hyperbolic functions -----------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -12,25 +12,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "MathExpander.h"
-#include "attn/Dialect/Tile/IR/Tile.h"
+#include "MathFunctions.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
-#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace mlir::tile;
 
-/// 2^r on [-0.5, 0.5], minimax in relative error (1.9e-9 before rounding).
-static constexpr float exp2Coefficients[] = {1.0f,
-                                             0.6931471824645996f,
-                                             0.24022646248340607f,
-                                             0.05550328642129898f,
-                                             0.009618489071726799f,
-                                             0.0013399930903688073f,
-                                             0.00015345810970757157f};
-
-/// The same to 2.6e-6, where an approximation is allowed (`afn`).
+/// 2^r on [-0.5, 0.5] to 2.6e-6, where an approximation is allowed (`afn`).
 static constexpr float exp2CoefficientsShort[] = {
     0.9999992847442627f, 0.6931217908859253f, 0.240247443318367f,
     0.05591786280274391f, 0.009570101276040077f};
@@ -88,113 +76,29 @@ static constexpr float tanhSmallCoefficients[] = {
     -0.33333298563957214f, 0.13331924378871918f, -0.053783830255270004f,
     0.020795969292521477f, -0.0058951545506715775f};
 
-//===----------------------------------------------------------------------===//
-// Words
-//===----------------------------------------------------------------------===//
+// Minimax in the relative error of the function, lowest power first.
 
-Value MathExpander::splat(TypedAttr element) {
-  if (auto vector = dyn_cast<VectorType>(type))
-    element = DenseElementsAttr::get(vector.clone(element.getType()),
-                                     Attribute(element));
-  return arith::ConstantOp::create(b, element);
-}
-
-Value MathExpander::fma(Value x, Value y, Value z) {
-  if (target.hasFma)
-    return math::FmaOp::create(b, x, y, z);
-  return add(mul(x, y), z);
-}
-
-Value MathExpander::horner(Value x, ArrayRef<float> coefficients) {
-  Value sum = constant(coefficients.back());
-  for (float coefficient : llvm::reverse(coefficients.drop_back()))
-    sum = fma(sum, x, constant(coefficient));
-  return sum;
-}
-
-Value MathExpander::hornerWide(Value x, ArrayRef<double> coefficients) {
-  Value sum = wide(coefficients.back());
-  for (double coefficient : llvm::reverse(coefficients.drop_back()))
-    sum = fma(sum, x, wide(coefficient));
-  return sum;
-}
-
-Value MathExpander::any(Value truth) {
-  if (!isa<VectorType>(truth.getType()))
-    return truth;
-  return vector::ReductionOp::create(b, vector::CombiningKind::OR, truth);
-}
-
-bool MathExpander::isFullVector() const {
-  auto vector = dyn_cast<VectorType>(type);
-  return vector && target.vectorBits == 512 && vector.getRank() == 1 &&
-         vector.getDimSize(0) == 16;
-}
-
-std::pair<Value, Value> MathExpander::nearest(Value x) {
-  Value magic = constant(12582912.0f);
-  Value shifted = add(x, magic);
-  return {sub(shifted, magic), shifted};
-}
-
-Value MathExpander::powerOfTwo(Value n) {
-  return ofBits(shiftLeft(addI(n, integer(127)), integer(23)));
-}
-
-Value MathExpander::scale(Value p, Value n, Value shifted, Value isMore) {
-  if (isFullVector()) {
-    Value mask =
-        arith::ConstantOp::create(b, b.getIntegerAttr(b.getI16Type(), -1));
-    Value zero = constant(0.0f);
-    if (isMore) {
-      auto word = VectorType::get(1, b.getI16Type());
-      mask = vector::ExtractOp::create(
-          b, vector::BitCastOp::create(b, word, isMore), 0);
-    }
-    Value rounding =
-        LLVM::ConstantOp::create(b, b.getI32Type(), b.getI32IntegerAttr(4));
-    return LLVM::CallIntrinsicOp::create(
-               b, type, b.getStringAttr("llvm.x86.avx512.mask.scalef.ps.512"),
-               ValueRange{p, n, zero, mask, rounding})
-        .getResult(0);
-  }
-  // 2^n in two factors, so that 2^128 and 2^-149 are reached.
-  Value whole = subI(bitsOf(shifted), integer(0x4B400000));
-  Value first = shiftSigned(whole, integer(1));
-  Value second = powerOfTwo(subI(whole, first));
-  if (isMore)
-    second = select(isMore, second, constant(0.0f));
-  return mul(mul(p, powerOfTwo(first)), second);
-}
-
-/// Whether the power `x` of 2, or of e with log(2) as the unit, is not below
-/// 2^least, where it is taken as 0. Processors need a hundred times as long for
-/// a result that is too small for a normal number, also if it rounds to 0, and
-/// as long for a product with it (docs/performance/cpu.md).
-Value MathExpander::isAtLeast(Value x, int least, float unit) {
-  return arith::CmpFOp::create(b, arith::CmpFPredicate::UGE, x,
-                               constant(float(least) * unit));
-}
-
-Value MathExpander::reciprocal(Value x) {
-  if (!isFullVector())
-    return div(constant(1.0f), x);
-  // 14 bits, doubled by one Newton step.
-  Value mask =
-      arith::ConstantOp::create(b, b.getIntegerAttr(b.getI16Type(), -1));
-  Value estimate = LLVM::CallIntrinsicOp::create(
-                       b, type, b.getStringAttr("llvm.x86.avx512.rcp14.ps.512"),
-                       ValueRange{x, x, mask})
-                       .getResult(0);
-  Value error = fma(neg(x), estimate, constant(1.0f));
-  return fma(estimate, error, estimate);
-}
+/// (e^r - 1 - r) / r^2 where |r| <= log(2) / 2.
+static constexpr float expm1Coefficients[] = {
+    0.49999997f, 0.16666542f, 0.0416672044f, 0.00836669188f, 0.00138824887f};
+/// (sinh(x) / x - 1) / x^2 in x^2 on [0, 1].
+static constexpr float sinhCoefficients[] = {0.166666672f, 0.00833335053f,
+                                             0.000198360663f, 2.81743951e-06f};
 
 //===----------------------------------------------------------------------===//
 // Exponentials
 //===----------------------------------------------------------------------===//
 
-Value MathExpander::exp2(Value x, bool isShort, int least) {
+/// Whether the power `x` of 2, or of e with log(2) as the unit, is not below
+/// 2^least, where it is taken as 0. Processors need a hundred times as long for
+/// a result that is too small for a normal number, also if it rounds to 0, and
+/// as long for a product with it (docs/performance/cpu.md).
+Value Exponentials::isAtLeast(Value x, int least, float unit) {
+  return arith::CmpFOp::create(b, arith::CmpFPredicate::UGE, x,
+                               constant(float(least) * unit));
+}
+
+Value Exponentials::exp2(Value x, bool isShort, int least) {
   Value isMore = isAtLeast(x, least, 1.0f);
   if (isFullVector()) {
     auto i32 = [&](int32_t value) -> Value {
@@ -223,7 +127,7 @@ Value MathExpander::exp2(Value x, bool isShort, int least) {
   return scale(horner(sub(x, n), coefficients), n, shifted, isMore);
 }
 
-Value MathExpander::exp(Value x, int halvings, int least) {
+Value Exponentials::exp(Value x, int halvings, int least) {
   Value isMore = isAtLeast(x, least, 0.693147180f);
   x = atMost(atLeast(x, -104.7f), 89.5f);
   Value n, shifted, power;
@@ -248,11 +152,45 @@ Value MathExpander::exp(Value x, int halvings, int least) {
   return scale(power, n, shifted, isMore);
 }
 
+/// x = n log(2) + r: {r, n plus the magic number}.
+std::pair<Value, Value> Exponentials::reduceExp(Value x) {
+  auto [n, shifted] = nearest(mul(x, constant(1.44269502f)));
+  Value r = fma(n, constant(-log2High), x);
+  return {fma(n, constant(-log2Low), r), shifted};
+}
+
+Value Exponentials::expm1Reduced(Value r) {
+  return fma(mul(r, r), horner(r, expm1Coefficients), r);
+}
+
+Value Exponentials::expm1(Value x) {
+  // Beyond these the result is -1 or inf.
+  x = atMost(atLeast(x, -18.0f), 88.75f);
+  auto [r, shifted] = reduceExp(x);
+  // 2^(n - 1): 2^128 is no f32.
+  Value half = powerOfTwo(subI(bitsOf(shifted), integer(0x4B400001)));
+  Value result = fma(half, expm1Reduced(r), sub(half, constant(0.5f)));
+  return add(result, result);
+}
+
+Value Exponentials::sinh(Value x) {
+  Value a = abs(x), square = mul(a, a);
+  Value small = fma(mul(square, a), horner(square, sinhCoefficients), a);
+  Value half = exp(a, /*halvings=*/1);
+  Value large = sub(half, div(constant(0.25f), half));
+  return copySign(select(less(a, 1.0f), small, large), x);
+}
+
+Value Exponentials::cosh(Value x) {
+  Value half = exp(abs(x), /*halvings=*/1);
+  return add(half, div(constant(0.25f), half));
+}
+
 //===----------------------------------------------------------------------===//
 // Hyperbolic tangents
 //===----------------------------------------------------------------------===//
 
-Value MathExpander::tanh(Value x) {
+Value Exponentials::tanh(Value x) {
   constexpr float twoLog2e = 2.88539008f;
   // The clamp keeps 1 / (e + 1) finite; tanh has long been 1 there.
   Value magnitude = atMost(abs(x), 20.0f);
@@ -266,7 +204,7 @@ Value MathExpander::tanh(Value x) {
   return copySign(select(less(magnitude, tanhSmall), small, large), x);
 }
 
-Value MathExpander::tanhShort(Value x) {
+Value Exponentials::tanhShort(Value x) {
   x = atMost(atLeast(x, -tanhClamp), tanhClamp);
   Value square = mul(x, x);
   Value numerator = mul(x, horner(square, tanhNumerator));
@@ -276,7 +214,7 @@ Value MathExpander::tanhShort(Value x) {
 /// x q(|x|), with q by the segment that |x| lies in. One vpermi2ps picks a
 /// coefficient out of two registers. The factor, which all lanes share, is
 /// multiplied into the coefficients, which leave the loop.
-Value MathExpander::tanhSegments(Value x, Value factor) {
+Value Exponentials::tanhSegments(Value x, Value factor) {
   x = atMost(atLeast(x, -tanhSegmentClamp), tanhSegmentClamp);
   Value magnitude = abs(x);
   // The low bits are the segment, and the permutation reads no others.
@@ -298,82 +236,4 @@ Value MathExpander::tanhSegments(Value x, Value factor) {
   q = fma(q, magnitude, pick(tanhSegmentCoefficients[1]));
   q = fma(q, magnitude, pick(tanhSegmentCoefficients[0]));
   return mul(x, q);
-}
-
-//===----------------------------------------------------------------------===//
-// What there is
-//===----------------------------------------------------------------------===//
-
-Value MathExpander::expand(Operation *op) {
-  SmallVector<Value, 3> x(op->getOperands());
-  bool rounds = target.vectorBits > 128; // SSE4.1 has instructions for it
-  auto attr = op->getAttrOfType<IntegerAttr>(TileDialect::leastPowerName);
-  int least = attr ? int(attr.getInt()) : leastPower;
-  auto unlessRounds = [&](auto build) { return rounds ? Value() : build(); };
-  auto floorOrCeil = [&](bool isFloor) {
-    Value t = truncate(x[0]);
-    Value off = isFloor ? less(x[0], t) : less(t, x[0]);
-    return copySign(
-        add(t, select(off, constant(isFloor ? -1.0f : 1.0f), constant(0.0f))),
-        x[0]);
-  };
-  return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](math::Exp2Op o) {
-        return exp2(
-            x[0],
-            bitEnumContainsAny(o.getFastmath(), arith::FastMathFlags::afn),
-            least);
-      })
-      .Case([&](math::ExpOp) { return exp(x[0], /*halvings=*/0, least); })
-      .Case([&](math::ExpM1Op) { return expm1(x[0]); })
-      .Case([&](math::LogOp) { return log(x[0]); })
-      .Case([&](math::Log2Op) { return log2(x[0]); })
-      .Case([&](math::Log10Op) { return log10(x[0]); })
-      .Case([&](math::Log1pOp) { return log1p(x[0]); })
-      .Case([&](math::RsqrtOp) { return div(constant(1.0f), sqrt(x[0])); })
-      .Case([&](math::CbrtOp) { return cbrt(x[0]); })
-      .Case([&](math::PowFOp) { return pow(x[0], x[1]); })
-      .Case([&](math::FPowIOp) { return powInteger(x[0], x[1]); })
-      .Case([&](math::SinhOp) { return sinh(x[0]); })
-      .Case([&](math::CoshOp) { return cosh(x[0]); })
-      .Case([&](math::TanhOp) { return tanh(x[0]); })
-      .Case([&](math::AsinhOp) { return asinh(x[0]); })
-      .Case([&](math::AcoshOp) { return acosh(x[0]); })
-      .Case([&](math::AtanhOp) { return atanh(x[0]); })
-      .Case([&](math::ErfOp) { return erf(x[0]); })
-      .Case([&](math::ErfcOp) { return erfc(x[0]); })
-      .Case([&](math::SinOp) { return sine(x[0], /*isCosine=*/false); })
-      .Case([&](math::CosOp) { return sine(x[0], /*isCosine=*/true); })
-      .Case([&](math::TanOp) { return tan(x[0]); })
-      .Case([&](math::AsinOp) { return asin(x[0]); })
-      .Case([&](math::AcosOp) { return acos(x[0]); })
-      .Case([&](math::AtanOp) { return atan(x[0]); })
-      .Case([&](math::Atan2Op) { return atan2(x[0], x[1]); })
-      .Case([&](arith::RemFOp) { return remainder(x[0], x[1]); })
-      .Case([&](math::TruncOp) {
-        return unlessRounds([&] { return truncate(x[0]); });
-      })
-      .Case([&](math::FloorOp) {
-        return unlessRounds([&] { return floorOrCeil(/*isFloor=*/true); });
-      })
-      .Case([&](math::CeilOp) {
-        return unlessRounds([&] { return floorOrCeil(/*isFloor=*/false); });
-      })
-      .Case([&](math::RoundOp) {
-        // The number below 1/2: 1/2 itself would carry what is just below it.
-        return unlessRounds([&] {
-          return copySign(truncate(add(abs(x[0]), constant(0.49999997f))),
-                          x[0]);
-        });
-      })
-      .Case([&](math::RoundEvenOp) {
-        return unlessRounds([&] { return roundEven(x[0]); });
-      })
-      .Case([&](math::FmaOp) {
-        if (target.hasFma)
-          return Value();
-        // The product is exact, and the sum rounded twice.
-        return narrowed(add(mul(widened(x[0]), widened(x[1])), widened(x[2])));
-      })
-      .Default([](Operation *) { return Value(); });
 }
