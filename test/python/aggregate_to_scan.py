@@ -127,6 +127,32 @@ def test_numbers():
                                                                          sq, sk)
 
 
+def test_dead_keys():
+    """Keys behind the last row are dead for every row, whatever they hold."""
+    for gates, heads in ((False, "?"), (True, "4")):
+        kernel = attn.compile(program(True, gates, heads))
+        for sq, sk in ((30, 100), (1, 65), (64, 70)):
+            q = rng.standard_normal((2, 4, sq, 16)).astype("f")
+            k, v = (rng.standard_normal((2, 4, sk, 16)).astype("f") for _ in range(2))
+            g = -rng.exponential(0.1, (2, 4, sk)).astype("f")
+            exact = want(q, k, v, 0.25, g, True, gates)
+            for x in (k, v, g):
+                x[:, :, sq:] = np.nan
+            got = kernel(q, k, v, 0.25, g)
+            assert np.abs(got - exact).max() < 2e-5 * np.abs(exact).max(), (gates, sq)
+
+
+def test_dropout():
+    """Factors of pairs are no scan's: those of dropout stay."""
+    q, k, v = (rng.standard_normal((1, 2, 40, 16)).astype("f") for _ in range(3))
+    options = dict(monoid=LINEAR, scale=0.25, dropout_p=0.5, dropout_rng=(7, 0))
+    got = attn.attention(q, k, v, **options)
+    keeps = attn.attention(q, k, np.eye(40, dtype="f")[None, None].repeat(2, 1),
+                           **options)
+    assert (keeps == 0).mean() > 0.3
+    assert np.abs(got - keeps @ v).max() < 2e-5 * np.abs(got).max()
+
+
 def test_time():
     """Sixteen times as many keys take about as many times as long."""
     kernel = attn.compile(program())
@@ -145,6 +171,8 @@ def test_time():
 
 def main():
     test_numbers()
+    test_dead_keys()
+    test_dropout()
     test_time()
     print("ok")
 

@@ -90,6 +90,8 @@ private:
       return "its rows start from states";
     if (op.getRotary())
       return "it turns channels before its dots";
+    if (!op.getFactor().empty())
+      return "it has factors of pairs";
     auto q = typeOf(op.getQueries()[0]), k = typeOf(op.getKeys()[0]),
          v = typeOf(op.getValues()[0]);
     if (q.getElementType() != k.getElementType() ||

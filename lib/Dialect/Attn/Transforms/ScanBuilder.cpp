@@ -35,6 +35,9 @@ void ScanBuilder::findRows() {
     begin = index(0);
     end = total = dim(arg(scanOp.getKey()), 2);
     queryEnd = dim(arg(scanOp.getQuery()), 2);
+    // Of an aggregate keys may be behind the last row: nobody reads them.
+    if (!scanOp.getWhole() && !scanOp.getFinal() && scanOp.getPool().empty())
+      end = min(end, queryEnd);
     if (Value lengths = scanOp.getLengths()) {
       end = min(max(element(arg(lengths), batch), index(0)), end);
       queryEnd = end;

@@ -171,8 +171,8 @@ def AttnAggregateToScanPass
     Expects: `attn.aggregate` whose monoids obey their laws, and a target.
 
     Produces: on CPUs an `attn.scan` in the place of each aggregate of one dot,
-    one value and one output, of plain tensors and without `init` and schedule,
-    whose monoid is a sum (`cocycle` without statistics) or a `suffix` with gates
+    one value and one output, of plain tensors and without `init`, `factor` and
+    schedule, whose monoid is a sum (`cocycle` without statistics) or a `suffix` with gates
     exp of a sum; whose weight is the dot, or that times a constant or a captured
     scalar; whose gate is the element (b, h, j) of a capture, for as many heads
     of queries as of keys; whose mask is `j <= i` or absent, without gates; and
@@ -209,7 +209,8 @@ def AttnAggregateToScanPass
     ```
 
     Numerics: sums in another order, in f32; weights of 16-bit inputs are not
-    rounded.
+    rounded. Keys and values that are not finite leave the rows of their chunk
+    unspecified; keys behind the last row may hold anything.
 
     Fails when: the module's `attn.target` is unknown.
   }];
