@@ -322,13 +322,15 @@ class StateTree:
                 _fail("queries to be read first", "none")
             if rest or not parts:
                 parts.append(self._attend(rest or self._cut(0, 0)))
-            return merge_states(parts) if len(parts) > 1 else parts[0]
+            return merge_states(parts) if len(parts) > 1 else _own(parts[0])
         state = None
         for part in parts:
             state = self._apply(part, state)
         if rest or state is None:
-            state = self._states_of(rest or self._cut(0, 0), state)
-        return state
+            return self._states_of(rest or self._cut(0, 0), state)
+        if len(parts) > 1:
+            return state
+        return dict(zip(state, _own(state.values())))
 
     def read(self, q: Any, t: Optional[int] = None) -> Any:
         """Attention of q [b, hq, s, d] over the first t tokens, all by default."""
@@ -378,6 +380,11 @@ class StateTree:
         if old is None or tuple(old.shape) != tuple(q.shape) or old.dtype != q.dtype:
             return False
         return bool((old == q).all())
+
+
+def _own(values):
+    """Copies, where the tree has the arrays themselves: callers change states."""
+    return tuple(x.clone() if arrays.is_torch(x) else x.copy() for x in values)
 
 
 def _spread(matrix, rank):

@@ -126,6 +126,25 @@ def test_normalized_tree():
     check("read", tree.read(q), num / den, 1e-4)
 
 
+def test_states_of_trees_are_the_callers():
+    """What a tree returns may be changed: a step does so in place."""
+    k, v = (rng.standard_normal((1, 2, 8, 16)).astype("f") for _ in range(2))
+    beta = rng.uniform(0, 1, (1, 2, 8)).astype("f")
+    tree = attn.StateTree(leaf=8)
+    tree.append(k, v, beta=beta)
+    state = tree.state()
+    want = state["S"].copy()
+    attn.scan_step(k[:, :, 0], k[:, :, 1], v[:, :, 0], state, beta=beta[:, :, 0])
+    assert not np.array_equal(state["S"], want)
+    assert np.array_equal(tree.state()["S"], want)
+    tree = attn.StateTree(leaf=8, monoid="softmax")
+    tree.append(k, v)
+    o = tree.read(k[:, :, :1])
+    want = o.copy()
+    o *= 0
+    assert np.array_equal(tree.read(k[:, :, :1]), want)
+
+
 def test_trees_of_attention():
     k, v = (rng.standard_normal((2, 2, 100, 16)).astype("f") for _ in range(2))
     q = rng.standard_normal((2, 4, 3, 16)).astype("f")
