@@ -11,7 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Differentiator.h"
+#include "GradientContext.h"
 #include "TileKernel.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
@@ -30,133 +30,141 @@ namespace attn {
 using namespace mlir;
 using namespace mlir::attn;
 
-Differentiator::~Differentiator() {
+GradientContext::~GradientContext() {
   if (work)
     work.erase();
 }
 
-unsigned Differentiator::valueNumber(unsigned component) {
+unsigned mlir::attn::valueNumber(GradientContext &ctx, unsigned component) {
   unsigned number = 0;
   for (unsigned i = 0; i < component; ++i)
-    number += !isUnit(i);
+    number += !ctx.isUnit(i);
   return number;
 }
 
-RankedTensorType Differentiator::rowType() {
-  auto type = cast<RankedTensorType>(op.getQueries().front().getType());
-  return RankedTensorType::get(type.getShape().drop_back(), b.getF32Type());
+RankedTensorType mlir::attn::rowType(GradientContext &ctx) {
+  auto type = cast<RankedTensorType>(ctx.op.getQueries().front().getType());
+  return RankedTensorType::get(type.getShape().drop_back(), ctx.b.getF32Type());
 }
 
 //===----------------------------------------------------------------------===//
 // What is there
 //===----------------------------------------------------------------------===//
 
-LogicalResult Differentiator::check() {
-  if (monoid.getKind() == MonoidKind::affine)
-    return op.emitOpError("expected a monoid of another kind than affine to "
-                          "differentiate, but got @")
-           << monoid.getSymName();
-  if (op.getSide() != Side::keys)
-    return op.emitOpError("expected a reduction over keys to differentiate, "
-                          "but got one over queries");
-  if (op.getRowBase() || op.getKeyBase())
-    return op.emitOpError("expected positions that count from 0; "
-                          "attn-fold-bases writes them so");
-  if (op.getRotary())
-    return op.emitOpError("expected no 'rotary' to differentiate; gradients "
-                          "go through queries and keys that are rotated "
-                          "before");
-  rowSource = op.getQuerySource();
-  keySource = op.getKeySource();
-  for (const Source *source : {&rowSource, &keySource})
+static LogicalResult check(GradientContext &ctx) {
+  if (ctx.monoid.getKind() == MonoidKind::affine)
+    return ctx.op.emitOpError(
+               "expected a monoid of another kind than affine to "
+               "differentiate, but got @")
+           << ctx.monoid.getSymName();
+  if (ctx.op.getSide() != Side::keys)
+    return ctx.op.emitOpError(
+        "expected a reduction over keys to differentiate, "
+        "but got one over queries");
+  if (ctx.op.getRowBase() || ctx.op.getKeyBase())
+    return ctx.op.emitOpError("expected positions that count from 0; "
+                              "attn-fold-bases writes them so");
+  if (ctx.op.getRotary())
+    return ctx.op.emitOpError(
+        "expected no 'rotary' to differentiate; gradients "
+        "go through queries and keys that are rotated "
+        "before");
+  ctx.rowSource = ctx.op.getQuerySource();
+  ctx.keySource = ctx.op.getKeySource();
+  for (const Source *source : {&ctx.rowSource, &ctx.keySource})
     if (!source->is(SourceKind::dense) && !source->is(SourceKind::varlen))
-      return op.emitOpError("expected dense or packed keys to differentiate, "
-                            "but got ")
+      return ctx.op.emitOpError(
+                 "expected dense or packed keys to differentiate, "
+                 "but got ")
              << stringifySourceKind(source->kind)
              << " ones, which are caches for inference";
-  if (rowSource.kind != keySource.kind)
-    return op.emitOpError("expected queries and keys that are both packed, or "
-                          "neither");
-  return isWalk() ? checkWalk() : success();
+  if (ctx.rowSource.kind != ctx.keySource.kind)
+    return ctx.op.emitOpError(
+        "expected queries and keys that are both packed, or "
+        "neither");
+  return ctx.isWalk() ? checkWalk(ctx) : success();
 }
 
-LogicalResult Differentiator::findInputs() {
+static LogicalResult findInputs(GradientContext &ctx) {
   auto isFloat = [](Type type) {
     Type element = getElementTypeOrSelf(type);
     return element.isF32() || element.isF16() || element.isBF16();
   };
-  llvm::SmallDenseMap<Value, Input> roles;
+  llvm::SmallDenseMap<Value, GradientInput> roles;
   bool isAmbiguous = false;
-  auto note = [&](ValueRange operands, Role role) {
+  auto note = [&](ValueRange operands, InputRole role) {
     for (auto [i, operand] : llvm::enumerate(operands)) {
       auto argument = dyn_cast<BlockArgument>(operand);
       if (!argument || !isFloat(argument.getType()))
         continue;
-      Input input{argument.getArgNumber(), unsigned(i), role};
+      GradientInput input{argument.getArgNumber(), unsigned(i), role};
       auto [at, isNew] = roles.try_emplace(argument, input);
       if (isNew)
         continue;
-      if (role == Role::value && at->second.role == Role::value) {
+      if (role == InputRole::value && at->second.role == InputRole::value) {
         at->second.more.push_back(i);
         continue;
       }
       // What finalize reads of a parameter it captures.
-      if (role == Role::param && at->second.role == Role::capture) {
+      if (role == InputRole::param && at->second.role == InputRole::capture) {
         at->second.role = role;
         continue;
       }
       // A capture or a value that is passed twice is one input with two
       // gradients.
-      bool isAsked =
-          inputs.empty() || llvm::is_contained(inputs, argument.getArgNumber());
+      bool isAsked = ctx.inputs.empty() ||
+                     llvm::is_contained(ctx.inputs, argument.getArgNumber());
       if (isAsked && !isAmbiguous) {
         isAmbiguous = true;
-        op.emitOpError("expected each input that is differentiated to be one "
-                       "operand, but got argument ")
+        ctx.op.emitOpError(
+            "expected each input that is differentiated to be one "
+            "operand, but got argument ")
             << argument.getArgNumber()
             << " twice; pass it twice, and add the gradients";
       }
     }
   };
-  note(op.getQueries(), Role::query);
-  note(op.getKeys(), Role::key);
-  note(op.getValues(), Role::value);
-  note(op.getCaptures(), Role::capture);
-  note(op.getParams(), Role::param);
+  note(ctx.op.getQueries(), InputRole::query);
+  note(ctx.op.getKeys(), InputRole::key);
+  note(ctx.op.getValues(), InputRole::value);
+  note(ctx.op.getCaptures(), InputRole::capture);
+  note(ctx.op.getParams(), InputRole::param);
   if (isAmbiguous)
     return failure();
   // What nothing depends on has no gradient.
   auto isUnused = [&](BlockArgument argument) {
     return argument.use_empty() && isFloat(argument.getType());
   };
-  for (int64_t number : inputs)
-    if (number < 0 || number >= func.getNumArguments() ||
-        !(roles.contains(func.getArgument(number)) ||
-          isUnused(func.getArgument(number))))
-      return op.emitOpError("expected 'inputs' to be numbers of float "
-                            "arguments that are operands, but got ")
+  for (int64_t number : ctx.inputs)
+    if (number < 0 || number >= ctx.func.getNumArguments() ||
+        !(roles.contains(ctx.func.getArgument(number)) ||
+          isUnused(ctx.func.getArgument(number))))
+      return ctx.op.emitOpError("expected 'inputs' to be numbers of float "
+                                "arguments that are operands, but got ")
              << number;
-  for (BlockArgument argument : func.getArguments()) {
+  for (BlockArgument argument : ctx.func.getArguments()) {
     auto found = roles.find(argument);
     if (found == roles.end() ||
-        (!inputs.empty() &&
-         !llvm::is_contained(inputs, argument.getArgNumber())))
+        (!ctx.inputs.empty() &&
+         !llvm::is_contained(ctx.inputs, argument.getArgNumber())))
       continue;
-    wanted.push_back(found->second);
-    if (failed(findSpread(wanted.back())))
+    ctx.wanted.push_back(found->second);
+    if (failed(findSpread(ctx, ctx.wanted.back())))
       return failure();
-    if (isPart() && wanted.back().inRows)
-      return op.emitOpError("expected a finalize that reads no input that is "
-                            "differentiated, of @")
-             << monoid.getSymName() << ", which is "
-             << stringifyMonoidKind(monoid.getKind()) << ", but got argument "
-             << argument.getArgNumber() << "; leave it out of 'inputs'";
+    if (ctx.isPart() && ctx.wanted.back().inRows)
+      return ctx.op.emitOpError(
+                 "expected a finalize that reads no input that is "
+                 "differentiated, of @")
+             << ctx.monoid.getSymName() << ", which is "
+             << stringifyMonoidKind(ctx.monoid.getKind())
+             << ", but got argument " << argument.getArgNumber()
+             << "; leave it out of 'inputs'";
   }
   // What no score depends on, as what only a mask reads, has no gradient.
-  if (inputs.empty())
-    llvm::erase_if(wanted, [](const Input &input) {
-      return input.role == Role::capture && input.spread == Spread::whole &&
-             !input.inRows;
+  if (ctx.inputs.empty())
+    llvm::erase_if(ctx.wanted, [](const GradientInput &input) {
+      return input.role == InputRole::capture &&
+             input.spread == InputSpread::whole && !input.inRows;
     });
   return success();
 }
@@ -215,20 +223,21 @@ static Linearity classify(Value value, Region &finalize, unsigned numStats,
 
 /// A statistic whose own derivative is asked for is a maximum of one score's:
 /// then that is the derivative of one key.
-LogicalResult Differentiator::checkMaxima(unsigned result) {
-  auto maximum = numStats() == 1 ? getYielded(monoid.getCombine())
-                                       .front()
-                                       .getDefiningOp<arith::MaximumFOp>()
-                                 : arith::MaximumFOp();
+static LogicalResult checkMaxima(GradientContext &ctx, unsigned result) {
+  auto maximum = ctx.numStats() == 1 ? getYielded(ctx.monoid.getCombine())
+                                           .front()
+                                           .getDefiningOp<arith::MaximumFOp>()
+                                     : arith::MaximumFOp();
   auto isArgument = [&](Value value, unsigned number) {
-    return value == Value(monoid.getCombine().getArgument(number));
+    return value == Value(ctx.monoid.getCombine().getArgument(number));
   };
   if (!maximum || !isArgument(maximum.getLhs(), 0) ||
       !isArgument(maximum.getRhs(), 1))
-    return op.emitOpError("expected one statistic that is the maximum of its "
-                          "parts, to differentiate result ")
+    return ctx.op.emitOpError(
+               "expected one statistic that is the maximum of its "
+               "parts, to differentiate result ")
            << result << ", which changes with it";
-  hasMaximum = true;
+  ctx.hasMaximum = true;
   return success();
 }
 
@@ -256,105 +265,105 @@ static bool hasStepFactors(MonoidOp monoid) {
          });
 }
 
-LogicalResult Differentiator::findOutputs() {
-  if (monoid.isGeneral()) {
-    outputs.resize(work.getNumResults());
-    return checkGeneral();
+static LogicalResult findOutputs(GradientContext &ctx) {
+  if (ctx.monoid.isGeneral()) {
+    ctx.outputs.resize(ctx.work.getNumResults());
+    return checkGeneral(ctx);
   }
-  Region &finalize = work.getFinalize();
-  std::vector<bool> isInvariant(work.getNumResults(), true);
-  if (numStats() && !isWalk()) {
-    auto report = ::attn::checkFinalize(monoid, finalize);
+  Region &finalize = ctx.work.getFinalize();
+  std::vector<bool> isInvariant(ctx.work.getNumResults(), true);
+  if (ctx.numStats() && !ctx.isWalk()) {
+    auto report = ::attn::checkFinalize(ctx.monoid, finalize);
     if (failed(report))
       return failure();
     isInvariant = report->gaugeInvariant;
   }
-  SmallVector<bool> channels =
-      getPerChannelOutputs(finalize, numStats(), monoid.getComponents());
+  SmallVector<bool> channels = getPerChannelOutputs(finalize, ctx.numStats(),
+                                                    ctx.monoid.getComponents());
   for (auto [i, value] : llvm::enumerate(getYielded(finalize))) {
-    Output output;
+    GradientOutput output;
     output.isInvariant = isInvariant[i];
-    for (unsigned k = 0; k < numComponents(); ++k)
-      if (isUnit(k))
+    for (unsigned k = 0; k < ctx.numComponents(); ++k)
+      if (ctx.isUnit(k))
         output.readsUnits |=
-            dependsOn(value, finalize.getArgument(numStats() + k));
-    for (unsigned k = 0; k < numStats(); ++k)
+            dependsOn(value, finalize.getArgument(ctx.numStats() + k));
+    for (unsigned k = 0; k < ctx.numStats(); ++k)
       output.readsStats |= dependsOn(value, finalize.getArgument(k));
     if (channels[i]) {
-      Linearity found = classify(value, finalize, numStats(), monoid);
+      Linearity found = classify(value, finalize, ctx.numStats(), ctx.monoid);
       if (found.kind != Linearity::linear)
-        return op.emitOpError("expected result ")
+        return ctx.op.emitOpError("expected result ")
                << i
                << " to be a value component times a factor of the row, to be "
                   "differentiated";
       output.component = found.component;
       output.isComponent = isa<BlockArgument>(value);
     }
-    if (!output.isInvariant && !output.readsStats && hasStepFactors(monoid))
+    if (!output.isInvariant && !output.readsStats && hasStepFactors(ctx.monoid))
       output.isInvariant = true;
     if (!output.isInvariant) {
       if (output.hasChannels() || output.readsUnits)
-        return op.emitOpError("expected result ")
+        return ctx.op.emitOpError("expected result ")
                << i
                << " not to change with the reference point of the statistics, "
                   "or to depend on these alone, to be differentiated";
-      if (failed(checkMaxima(i)))
+      if (failed(checkMaxima(ctx, i)))
         return failure();
     }
-    outputs.push_back(output);
+    ctx.outputs.push_back(output);
   }
   return success();
 }
 
 /// Gives the copy that is read all its regions.
-void Differentiator::normalize() {
-  b.setInsertionPointAfter(op);
-  work = cast<AggregateOp>(b.clone(*op));
-  ValueRange captured = work.getCaptures();
+static void normalize(GradientContext &ctx) {
+  ctx.b.setInsertionPointAfter(ctx.op);
+  ctx.work = cast<AggregateOp>(ctx.b.clone(*ctx.op));
+  ValueRange captured = ctx.work.getCaptures();
   auto open = [&](Region &region, unsigned numFloats, unsigned numPositions) {
-    Block *block = b.createBlock(&region);
+    Block *block = ctx.b.createBlock(&region);
     for (unsigned i = 0; i < numFloats; ++i)
-      block->addArgument(b.getF32Type(), loc);
+      block->addArgument(ctx.b.getF32Type(), ctx.loc);
     for (unsigned i = 0; i < numPositions; ++i)
-      block->addArgument(b.getI32Type(), loc);
+      block->addArgument(ctx.b.getI32Type(), ctx.loc);
     for (Value value : captured)
-      block->addArgument(value.getType(), loc);
+      block->addArgument(value.getType(), ctx.loc);
     return block;
   };
-  if (work.getScore().empty()) {
-    unsigned dots = work.getQueries().size();
-    Block *block = open(work.getScore(), dots, 4);
-    YieldOp::create(b, loc, block->getArguments().take_front(dots));
+  if (ctx.work.getScore().empty()) {
+    unsigned dots = ctx.work.getQueries().size();
+    Block *block = open(ctx.work.getScore(), dots, 4);
+    YieldOp::create(ctx.b, ctx.loc, block->getArguments().take_front(dots));
   }
-  if (work.getFinalize().empty()) {
-    unsigned state = numStats() + numComponents();
-    Block *block = open(work.getFinalize(), state, 3);
+  if (ctx.work.getFinalize().empty()) {
+    unsigned state = ctx.numStats() + ctx.numComponents();
+    Block *block = open(ctx.work.getFinalize(), state, 3);
     SmallVector<Value> arguments(block->getArguments().take_front(state));
     // Parameters are captured for it.
     auto first = block->getNumArguments();
-    for (Value param : work.getParams()) {
-      work.getCapturesMutable().append(param);
-      arguments.push_back(block->addArgument(param.getType(), loc));
+    for (Value param : ctx.work.getParams()) {
+      ctx.work.getCapturesMutable().append(param);
+      arguments.push_back(block->addArgument(param.getType(), ctx.loc));
     }
-    for (Region *region : {&work.getScore(), &work.getMask(), &work.getFactor(),
-                           &work.getInit()})
+    for (Region *region : {&ctx.work.getScore(), &ctx.work.getMask(),
+                           &ctx.work.getFactor(), &ctx.work.getInit()})
       if (!region->empty())
-        for (Value param : work.getParams())
-          region->addArgument(param.getType(), loc);
+        for (Value param : ctx.work.getParams())
+          region->addArgument(param.getType(), ctx.loc);
     (void)first;
     SmallVector<Value> yields =
-        inlineRegion(b, monoid.getFinalize(), arguments);
-    yields.truncate(work.getNumResults());
-    YieldOp::create(b, loc, yields);
+        inlineRegion(ctx.b, ctx.monoid.getFinalize(), arguments);
+    yields.truncate(ctx.work.getNumResults());
+    YieldOp::create(ctx.b, ctx.loc, yields);
   }
-  if (!killsByScore(work))
+  if (!killsByScore(ctx.work))
     return;
-  moveDeadScoresToMask(work);
+  moveDeadScoresToMask(ctx.work);
   // Weights known by numbers of rows are made of sums without tests.
-  auto query = cast<RankedTensorType>(op.getQueries().front().getType());
-  if (monoid.getKind() == MonoidKind::cocycle &&
+  auto query = cast<RankedTensorType>(ctx.op.getQueries().front().getType());
+  if (ctx.monoid.getKind() == MonoidKind::cocycle &&
       query.getElementTypeBitWidth() == 16)
-    dropDeadTests(work);
+    dropDeadTests(ctx.work);
 }
 
 //===----------------------------------------------------------------------===//
@@ -363,25 +372,26 @@ void Differentiator::normalize() {
 
 /// Starts @func_suffix, with the arguments of `func` and `more`, and all that
 /// comes before the reduction.
-func::FuncOp Differentiator::startFunction(StringRef suffix,
-                                           ArrayRef<Type> more,
-                                           ArrayRef<std::string> names) {
-  SmallVector<Type> types(func.getArgumentTypes());
+static func::FuncOp startFunction(GradientContext &ctx, StringRef suffix,
+                                  ArrayRef<Type> more,
+                                  ArrayRef<std::string> names) {
+  SmallVector<Type> types(ctx.func.getArgumentTypes());
   llvm::append_range(types, more);
-  b.setInsertionPointAfter(target ? target : func);
-  auto function = func::FuncOp::create(b, loc, (func.getName() + suffix).str(),
-                                       b.getFunctionType(types, {}));
-  Block *body = b.createBlock(&function.getBody());
-  outer.clear();
-  for (BlockArgument argument : func.getArguments())
-    outer.map(Value(argument),
-              Value(body->addArgument(argument.getType(), argument.getLoc())));
+  ctx.b.setInsertionPointAfter(ctx.target ? ctx.target : ctx.func);
+  auto function =
+      func::FuncOp::create(ctx.b, ctx.loc, (ctx.func.getName() + suffix).str(),
+                           ctx.b.getFunctionType(types, {}));
+  Block *body = ctx.b.createBlock(&function.getBody());
+  ctx.outer.clear();
+  for (BlockArgument argument : ctx.func.getArguments())
+    ctx.outer.map(Value(argument), Value(body->addArgument(argument.getType(),
+                                                           argument.getLoc())));
   for (auto [type, name] : llvm::zip_equal(more, names))
-    body->addArgument(type, NameLoc::get(b.getStringAttr(name)));
-  b.setInsertionPointToEnd(body);
-  for (Operation &other : func.front().without_terminator())
-    if (&other != op.getOperation() && &other != work.getOperation())
-      b.clone(other, outer);
+    body->addArgument(type, NameLoc::get(ctx.b.getStringAttr(name)));
+  ctx.b.setInsertionPointToEnd(body);
+  for (Operation &other : ctx.func.front().without_terminator())
+    if (&other != ctx.op.getOperation() && &other != ctx.work.getOperation())
+      ctx.b.clone(other, ctx.outer);
   return function;
 }
 
@@ -393,73 +403,77 @@ static void finish(func::FuncOp function, OpBuilder &b, ValueRange values) {
       function.getBody().front().getArgumentTypes(), values.getTypes()));
 }
 
-void Differentiator::buildForward() {
-  target = startFunction("_forward", {}, {});
-  SmallVector<Type> types(op.getResultTypes());
+static void buildForward(GradientContext &ctx) {
+  ctx.target = startFunction(ctx, "_forward", {}, {});
+  SmallVector<Type> types(ctx.op.getResultTypes());
   SmallVector<unsigned> kept;
-  unsigned size = monoid.isGeneral() ? 0 : numStats() + numComponents();
+  unsigned size =
+      ctx.monoid.isGeneral() ? 0 : ctx.numStats() + ctx.numComponents();
   for (unsigned i = 0; i < size; ++i)
-    if (numStats() && (i < numStats() || isUnit(i - numStats())))
+    if (ctx.numStats() &&
+        (i < ctx.numStats() || ctx.isUnit(i - ctx.numStats())))
       kept.push_back(i);
-  if (!numStats())
+  if (!ctx.numStats())
     for (unsigned i = 0; i < size; ++i)
-      if (isUnit(i) && llvm::any_of(outputs, [](const Output &output) {
+      if (ctx.isUnit(i) &&
+          llvm::any_of(ctx.outputs, [](const GradientOutput &output) {
             return output.readsUnits;
           }))
         kept.push_back(i);
-  types.append(kept.size(), rowType());
+  types.append(kept.size(), rowType(ctx));
   auto mapped = [&](ValueRange values) {
-    return llvm::map_to_vector(values, [&](Value v) { return outside(v); });
+    return llvm::map_to_vector(values, [&](Value v) { return ctx.outside(v); });
   };
   auto forward = AggregateOp::create(
-      b, loc, types, op.getMonoidAttr(), mapped(op.getParams()),
-      mapped(op.getQueries()), mapped(op.getKeys()), mapped(op.getValues()),
-      mapped(work.getCaptures()), mapped(op.getQueryIndex()),
-      mapped(op.getKeyIndex()), Value(), Value(), op.getQueryFormAttr(),
-      op.getKeyFormAttr(), SideAttr::get(b.getContext(), Side::keys),
-      op.getScheduleAttr(), op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
-      op.getBatchInvariantAttr(), RotaryAttr());
+      ctx.b, ctx.loc, types, ctx.op.getMonoidAttr(), mapped(ctx.op.getParams()),
+      mapped(ctx.op.getQueries()), mapped(ctx.op.getKeys()),
+      mapped(ctx.op.getValues()), mapped(ctx.work.getCaptures()),
+      mapped(ctx.op.getQueryIndex()), mapped(ctx.op.getKeyIndex()), Value(),
+      Value(), ctx.op.getQueryFormAttr(), ctx.op.getKeyFormAttr(),
+      SideAttr::get(ctx.b.getContext(), Side::keys), ctx.op.getScheduleAttr(),
+      ctx.op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
+      ctx.op.getBatchInvariantAttr(), RotaryAttr());
   // Its own regions: the mask without what scores say.
-  unsigned more = work.getCaptures().size() - op.getCaptures().size();
+  unsigned more = ctx.work.getCaptures().size() - ctx.op.getCaptures().size();
   auto copy = [&](Region &from, Region &to) {
     if (from.empty())
       return;
     IRMapping mapping;
     from.cloneInto(&to, mapping);
     while (to.getNumArguments() - from.getNumArguments() < more)
-      to.addArgument(b.getF32Type(), loc);
+      to.addArgument(ctx.b.getF32Type(), ctx.loc);
   };
-  copy(op.getScore(), forward.getScore());
-  copy(op.getMask(), forward.getMask());
-  copy(op.getFactor(), forward.getFactor());
-  copy(op.getInit(), forward.getInit());
+  copy(ctx.op.getScore(), forward.getScore());
+  copy(ctx.op.getMask(), forward.getMask());
+  copy(ctx.op.getFactor(), forward.getFactor());
+  copy(ctx.op.getInit(), forward.getInit());
   IRMapping mapping;
-  work.getFinalize().cloneInto(&forward.getFinalize(), mapping);
+  ctx.work.getFinalize().cloneInto(&forward.getFinalize(), mapping);
   Operation *yield = forward.getFinalize().front().getTerminator();
   for (unsigned i : kept)
     yield->insertOperands(yield->getNumOperands(),
                           forward.getFinalize().getArgument(i));
   SmallVector<Value> values;
-  auto ret = cast<func::ReturnOp>(func.front().getTerminator());
+  auto ret = cast<func::ReturnOp>(ctx.func.front().getTerminator());
   for (Value value : ret.getOperands())
     values.push_back(
         forward.getResult(cast<OpResult>(value).getResultNumber()));
   llvm::append_range(values,
-                     forward.getResults().drop_front(op.getNumResults()));
-  saved.resize(numStats() + numComponents());
+                     forward.getResults().drop_front(ctx.op.getNumResults()));
+  ctx.saved.resize(ctx.numStats() + ctx.numComponents());
   for (auto [i, number] : llvm::enumerate(kept))
-    saved[number] = forward.getResult(op.getNumResults() + i);
-  if (hasMaximum) {
-    saved.push_back(buildFirst());
-    values.push_back(saved.back());
+    ctx.saved[number] = forward.getResult(ctx.op.getNumResults() + i);
+  if (ctx.hasMaximum) {
+    ctx.saved.push_back(buildFirst(ctx));
+    values.push_back(ctx.saved.back());
   }
-  target->setAttr(
-      getSavedBytesName(),
-      b.getI64IntegerAttr(4 * int64_t(values.size() - op.getNumResults())));
-  finish(target, b, values);
+  ctx.target->setAttr(getSavedBytesName(),
+                      ctx.b.getI64IntegerAttr(
+                          4 * int64_t(values.size() - ctx.op.getNumResults())));
+  finish(ctx.target, ctx.b, values);
 }
 
-void Differentiator::startBackward(StringRef suffix) {
+void mlir::attn::startBackward(GradientContext &ctx, StringRef suffix) {
   SmallVector<Type> types;
   SmallVector<std::string> names;
   SmallVector<Value *> places;
@@ -468,91 +482,98 @@ void Differentiator::startBackward(StringRef suffix) {
     names.push_back(name.str());
     places.push_back(&place);
   };
-  for (auto [i, value] : llvm::enumerate(saved))
+  for (auto [i, value] : llvm::enumerate(ctx.saved))
     if (value)
-      addArgument(rowType(), "saved" + Twine(i), value);
-  results.resize(outputs.size());
-  cotangents.resize(outputs.size());
-  for (auto [i, output] : llvm::enumerate(outputs))
-    if (readsOutput(output))
-      addArgument(op.getResult(i).getType(), "out" + Twine(i), results[i]);
-  for (auto [i, output] : llvm::enumerate(outputs))
-    addArgument(op.getResult(i).getType(), "dout" + Twine(i), cotangents[i]);
-  bool isPairs = suffix == "_pairs", isSome = isPairs || isPart();
-  if (isWalk())
-    addWalkArguments(suffix == "_states", addArgument);
-  if (monoid.isGeneral())
-    addUnfoldArguments(suffix == "_states", addArgument);
+      addArgument(rowType(ctx), "saved" + Twine(i), value);
+  ctx.results.resize(ctx.outputs.size());
+  ctx.cotangents.resize(ctx.outputs.size());
+  for (auto [i, output] : llvm::enumerate(ctx.outputs))
+    if (ctx.readsOutput(output))
+      addArgument(ctx.op.getResult(i).getType(), "out" + Twine(i),
+                  ctx.results[i]);
+  for (auto [i, output] : llvm::enumerate(ctx.outputs))
+    addArgument(ctx.op.getResult(i).getType(), "dout" + Twine(i),
+                ctx.cotangents[i]);
+  bool isPairs = suffix == "_pairs", isSome = isPairs || ctx.isPart();
+  if (ctx.isWalk())
+    addWalkArguments(ctx, suffix == "_states", addArgument);
+  if (ctx.monoid.isGeneral())
+    addUnfoldArguments(ctx, suffix == "_states", addArgument);
   if (isPairs) {
-    Type keys = op.getKeys().front().getType();
-    addArgument(blockType(cast<RankedTensorType>(keys)), "identity", identity);
+    Type keys = ctx.op.getKeys().front().getType();
+    addArgument(blockType(ctx, cast<RankedTensorType>(keys)), "identity",
+                ctx.identity);
   }
   if (isSome) {
-    addArgument(b.getI32Type(), "first_key", keyBase);
-    addArgument(b.getI32Type(), "num_keys", numKeys);
+    addArgument(ctx.b.getI32Type(), "first_key", ctx.keyBase);
+    addArgument(ctx.b.getI32Type(), "num_keys", ctx.numKeys);
   }
-  target = startFunction(suffix, types, names);
-  unsigned first = func.getNumArguments();
+  ctx.target = startFunction(ctx, suffix, types, names);
+  unsigned first = ctx.func.getNumArguments();
   for (auto [i, place] : llvm::enumerate(places))
-    *place = target.getBody().getArgument(first + i);
+    *place = ctx.target.getBody().getArgument(first + i);
   if (!isSome)
     return;
   // The keys at hand are some of them.
-  Value keys = outside(op.getKeys().front());
+  Value keys = ctx.outside(ctx.op.getKeys().front());
   for (auto dim :
-       llvm::make_early_inc_range(target.getBody().getOps<tensor::DimOp>()))
+       llvm::make_early_inc_range(ctx.target.getBody().getOps<tensor::DimOp>()))
     if (dim.getSource() == keys &&
-        dim.getConstantIndex() == keySource.rowDim()) {
+        dim.getConstantIndex() == ctx.keySource.rowDim()) {
       OpBuilder before(dim);
-      Value all =
-          arith::IndexCastOp::create(before, loc, b.getIndexType(), numKeys);
+      Value all = arith::IndexCastOp::create(before, ctx.loc,
+                                             ctx.b.getIndexType(), ctx.numKeys);
       dim.getResult().replaceAllUsesWith(all);
-      for (Operation &other : func.front().without_terminator())
+      for (Operation &other : ctx.func.front().without_terminator())
         for (Value result : other.getResults())
-          if (outer.lookupOrNull(result) == dim.getResult())
-            outer.map(result, all);
+          if (ctx.outer.lookupOrNull(result) == dim.getResult())
+            ctx.outer.map(result, all);
       dim.erase();
     }
 }
 
-LogicalResult Differentiator::buildBackward() {
-  startBackward("_backward");
-  if (failed(monoid.isGeneral() ? buildUnfold() : buildRows()) ||
-      failed(buildGradients(Side::keys)) ||
-      failed(buildGradients(Side::queries)))
+static LogicalResult buildBackward(GradientContext &ctx) {
+  startBackward(ctx, "_backward");
+  if (failed(ctx.monoid.isGeneral() ? buildUnfold(ctx) : buildRows(ctx)) ||
+      failed(buildGradients(ctx, Side::keys)) ||
+      failed(buildGradients(ctx, Side::queries)))
     return failure();
   SmallVector<Value> values;
   SmallVector<std::string> names;
-  for (Input &input : wanted)
+  for (GradientInput &input : ctx.wanted)
     if (input.gradient) {
       values.push_back(input.gradient);
-      names.push_back(nameOf(input));
+      names.push_back(nameOf(ctx, input));
     }
-  llvm::append_range(values, unfolded.results);
+  llvm::append_range(values, ctx.unfolded.results);
   if (!values.empty()) {
-    finish(target, b, values);
-    nameGradients(names);
+    finish(ctx.target, ctx.b, values);
+    nameGradients(ctx, names);
     return success();
   }
-  target.erase();
-  target = {};
+  ctx.target.erase();
+  ctx.target = {};
   return success();
 }
 
-LogicalResult Differentiator::run() {
-  if (failed(check()))
+/// Adds the functions behind `func`.
+static LogicalResult differentiate(func::FuncOp func, AggregateOp op,
+                                   MonoidOp monoid, ArrayRef<int64_t> inputs) {
+  GradientContext ctx(func, op, monoid, inputs);
+  if (failed(check(ctx)))
     return failure();
-  normalize();
-  if (failed(findInputs()) || failed(findOutputs()))
+  normalize(ctx);
+  if (failed(findInputs(ctx)) || failed(findOutputs(ctx)))
     return failure();
-  buildForward();
-  if ((isWalk() && failed(buildStates())) ||
-      (monoid.isGeneral() && failed(buildGeneralStates())) ||
-      failed(buildBackward()))
+  buildForward(ctx);
+  if ((ctx.isWalk() && failed(buildStates(ctx))) ||
+      (ctx.monoid.isGeneral() && failed(buildGeneralStates(ctx))) ||
+      failed(buildBackward(ctx)))
     return failure();
-  if (llvm::none_of(wanted, [](const Input &i) { return i.isPairs(); }))
+  if (llvm::none_of(ctx.wanted,
+                    [](const GradientInput &i) { return i.isPairs(); }))
     return success();
-  return buildPairs();
+  return buildPairs(ctx);
 }
 
 //===----------------------------------------------------------------------===//
@@ -620,7 +641,7 @@ struct DifferentiatePass
       }
       // Gradients stand on the laws.
       if (failed(::attn::verifyLaws(monoid)) ||
-          failed(Differentiator(func, op, monoid, inputs).run()))
+          failed(differentiate(func, op, monoid, inputs)))
         return signalPassFailure();
       if (replace)
         func.erase();

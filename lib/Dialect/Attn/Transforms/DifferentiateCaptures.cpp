@@ -11,7 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Adjoints.h"
-#include "Differentiator.h"
+#include "GradientContext.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -45,21 +45,23 @@ static std::string placeOf(tensor::ExtractOp extract, ValueRange positions) {
 
 static bool isComputed(StringRef place) { return place.contains('*'); }
 
-LogicalResult Differentiator::findSpread(Input &input) {
-  if (input.role != Role::capture && input.role != Role::param)
+LogicalResult mlir::attn::findSpread(GradientContext &ctx,
+                                     GradientInput &input) {
+  if (input.role != InputRole::capture && input.role != InputRole::param)
     return success();
-  Value argument = func.getArgument(input.argument);
+  Value argument = ctx.func.getArgument(input.argument);
   auto fail = [&](const Twine &got) {
-    return op.emitOpError("expected captured inputs that are differentiated "
-                          "to be scalars, or to be read at positions, but "
-                          "argument ")
+    return ctx.op.emitOpError(
+               "expected captured inputs that are differentiated "
+               "to be scalars, or to be read at positions, but "
+               "argument ")
            << input.argument << " is " << got << "; leave it out of 'inputs'";
   };
   // Whether a region's results depend on it, and where it reads elements.
   auto reads = [&](Region &region, unsigned first, unsigned count) {
     if (region.empty())
       return false;
-    ValueRange captures = work.getCaptures();
+    ValueRange captures = ctx.work.getCaptures();
     auto found = llvm::find(captures, argument);
     if (found == captures.end())
       return false;
@@ -78,16 +80,18 @@ LogicalResult Differentiator::findSpread(Input &input) {
               placeOf(extract, region.getArguments().slice(first, count)));
     return isRead(inside);
   };
-  bool inScore = reads(work.getScore(), work.getQueries().size(), 4);
+  bool inScore = reads(ctx.work.getScore(), ctx.work.getQueries().size(), 4);
   // As of dropout, whose share is asked for by name alone.
-  if (reads(work.getFactor(), 0, 0))
-    return inputs.empty() ? success() : LogicalResult(fail("read by factor"));
-  input.inRows = reads(work.getFinalize(), numStats() + numComponents(), 3);
-  input.inRows |= reads(work.getInit(), 0, 3);
-  if (input.role == Role::param) {
+  if (reads(ctx.work.getFactor(), 0, 0))
+    return ctx.inputs.empty() ? success()
+                              : LogicalResult(fail("read by factor"));
+  input.inRows =
+      reads(ctx.work.getFinalize(), ctx.numStats() + ctx.numComponents(), 3);
+  input.inRows |= reads(ctx.work.getInit(), 0, 3);
+  if (input.role == InputRole::param) {
     // lift and rescale read it, of an initial state too.
     inScore = true;
-    input.inRows |= !work.getInit().empty();
+    input.inRows |= !ctx.work.getInit().empty();
   }
   bool isTable = llvm::any_of(input.places, isComputed) ||
                  llvm::any_of(input.places, [&](const std::string &place) {
@@ -98,68 +102,75 @@ LogicalResult Differentiator::findSpread(Input &input) {
   if (!inScore)
     return success();
   if (isTable) {
-    input.spread = Spread::table;
+    input.spread = InputSpread::table;
     return success();
   }
   StringRef place;
   if (!input.places.empty())
     place = input.places.front();
   // Over queries all heads of a key head are added up.
-  input.spread = !place.contains('j')                           ? Spread::rows
-                 : place.find_first_of("hi") != StringRef::npos ? Spread::pairs
-                                                                : Spread::keys;
+  input.spread = !place.contains('j') ? InputSpread::rows
+                 : place.find_first_of("hi") != StringRef::npos
+                     ? InputSpread::pairs
+                     : InputSpread::keys;
   return success();
 }
 
-std::string Differentiator::nameOf(const Input &input) {
+std::string mlir::attn::nameOf(GradientContext &ctx,
+                               const GradientInput &input) {
   std::string name = "arg" + std::to_string(input.argument);
-  if (auto named =
-          func.getArgument(input.argument).getLoc()->findInstanceOf<NameLoc>())
+  if (auto named = ctx.func.getArgument(input.argument)
+                       .getLoc()
+                       ->findInstanceOf<NameLoc>())
     name = named.getName().str();
-  if (!input.places.empty() && input.spread != Spread::table)
+  if (!input.places.empty() && input.spread != InputSpread::table)
     name += "[" + input.places.front() + "]";
   return name;
 }
 
-void Differentiator::nameGradients(ArrayRef<std::string> names) {
+void mlir::attn::nameGradients(GradientContext &ctx,
+                               ArrayRef<std::string> names) {
   SmallVector<StringRef> strings(names.begin(), names.end());
-  target->setAttr(getGradientsName(), b.getStrArrayAttr(strings));
+  ctx.target->setAttr(getGradientsName(), ctx.b.getStrArrayAttr(strings));
 }
 
 //===----------------------------------------------------------------------===//
 // In regions
 //===----------------------------------------------------------------------===//
 
-void Differentiator::addRoots(Adjoints &adjoints, const Input &input,
-                              const Elements &elements) {
-  Value argument = inInput(input);
+void mlir::attn::addRoots(GradientContext &ctx, Adjoints &adjoints,
+                          const GradientInput &input,
+                          const ElementReads &elements) {
+  Value argument = ctx.inInput(input);
   adjoints.addRoot(argument);
   for (Value element : elements.lookup(argument))
     adjoints.addRoot(element);
 }
 
-Value Differentiator::isIdentity(ValueRange stats) {
+Value mlir::attn::isIdentity(GradientContext &ctx, ValueRange stats) {
   if (stats.empty())
     return {};
   SmallVector<Value> identity =
-      inlineRegion(b, monoid.getIdentity(), paramsOf());
+      inlineRegion(ctx.b, ctx.monoid.getIdentity(), paramsOf(ctx));
   Value all;
   for (auto [stat, none] : llvm::zip_equal(stats, identity)) {
-    Value equal =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, stat, none);
-    all = all ? arith::AndIOp::create(b, loc, all, equal).getResult() : equal;
+    Value equal = arith::CmpFOp::create(ctx.b, ctx.loc,
+                                        arith::CmpFPredicate::OEQ, stat, none);
+    all = all ? arith::AndIOp::create(ctx.b, ctx.loc, all, equal).getResult()
+              : equal;
   }
   return all;
 }
 
-void Differentiator::addReads(Adjoints &adjoints, const Input &input,
-                              const Elements &elements, ValueRange position,
-                              Pairs &pairs) {
+void mlir::attn::addReads(GradientContext &ctx, Adjoints &adjoints,
+                          const GradientInput &input,
+                          const ElementReads &elements, ValueRange position,
+                          PairValues &pairs) {
   auto &reads = pairs.reads.emplace_back();
   auto &places = pairs.places.emplace_back();
-  if (input.spread != Spread::table)
+  if (input.spread != InputSpread::table)
     return;
-  for (Value element : elements.lookup(inInput(input))) {
+  for (Value element : elements.lookup(ctx.inInput(input))) {
     auto extract = element.getDefiningOp<tensor::ExtractOp>();
     places.push_back(placeOf(extract, position));
     Value cotangent = adjoints.get(element);
@@ -169,8 +180,10 @@ void Differentiator::addReads(Adjoints &adjoints, const Input &input,
     for (auto [index, part] : llvm::zip_equal(extract.getIndices(), parts)) {
       if (!isComputed(part))
         continue;
-      Value number = arith::IndexCastOp::create(b, loc, b.getI32Type(), index);
-      reads.push_back(arith::SIToFPOp::create(b, loc, b.getF32Type(), number));
+      Value number =
+          arith::IndexCastOp::create(ctx.b, ctx.loc, ctx.b.getI32Type(), index);
+      reads.push_back(
+          arith::SIToFPOp::create(ctx.b, ctx.loc, ctx.b.getF32Type(), number));
     }
   }
 }
@@ -182,81 +195,83 @@ void Differentiator::addReads(Adjoints &adjoints, const Input &input,
 /// What an element of a captured tensor [b, h, i, j] has: its pair's, for some
 /// of the keys. Times the rows of an identity the sum over keys is that. Of a
 /// table so is where the element is.
-LogicalResult Differentiator::buildPairs() {
-  if (isPacked())
-    return op.emitOpError("expected captured inputs that are differentiated "
-                          "and read by row and key to be of sequences that are "
-                          "not packed");
-  startBackward("_pairs");
-  if (failed(monoid.isGeneral() ? buildUnfold() : buildRows()))
+LogicalResult mlir::attn::buildPairs(GradientContext &ctx) {
+  if (ctx.isPacked())
+    return ctx.op.emitOpError(
+        "expected captured inputs that are differentiated "
+        "and read by row and key to be of sequences that are "
+        "not packed");
+  startBackward(ctx, "_pairs");
+  if (failed(ctx.monoid.isGeneral() ? buildUnfold(ctx) : buildRows(ctx)))
     return failure();
   SmallVector<Value> left, right, values;
-  capturePairs(Side::keys, /*wantsScores=*/true, left, right);
-  SmallVector<int64_t> shape(rowType().getShape());
+  capturePairs(ctx, Side::keys, /*wantsScores=*/true, left, right);
+  SmallVector<int64_t> shape(rowType(ctx).getShape());
   shape.push_back(pairKeys);
   SmallVector<Type> types;
   SmallVector<Component> components;
   SmallVector<std::string> names;
   bool hasTables = false;
-  for (Input &input : wanted) {
+  for (GradientInput &input : ctx.wanted) {
     if (!input.isPairs())
       continue;
     size_t count = 1;
-    if (input.spread == Spread::table) {
+    if (input.spread == InputSpread::table) {
       hasTables = true;
       count = 0;
       for (StringRef place : input.places)
         count += 1 + place.count('*');
     }
     for (size_t i = 0; i < count; ++i) {
-      types.push_back(RankedTensorType::get(shape, b.getF32Type()));
+      types.push_back(RankedTensorType::get(shape, ctx.b.getF32Type()));
       components.push_back(Component::value);
-      values.push_back(identity);
+      values.push_back(ctx.identity);
       names.push_back("d" + std::to_string(input.argument));
       if (i)
         names.back() += "_" + std::to_string(i);
     }
   }
-  auto reduction = makeReduction(makeSum("_elements", components, names),
-                                 Side::keys, types, left, right, values);
+  auto reduction =
+      makeReduction(ctx, makeSum(ctx, "_elements", components, names),
+                    Side::keys, types, left, right, values);
   // An index is not to be rounded.
   if (hasTables)
     reduction.setPrecision(ProductPrecision::ieee);
-  buildMask(Side::keys, reduction.getMask());
-  SmallVector<Type> arguments(left.size(), b.getF32Type());
-  arguments.append(4, b.getI32Type());
-  Block *block = openRegion(reduction.getScore(), arguments);
-  Pairs pairs;
-  if (failed(buildPair(Side::keys, block, /*wantsScores=*/true, pairs)))
+  buildMask(ctx, Side::keys, reduction.getMask());
+  SmallVector<Type> arguments(left.size(), ctx.b.getF32Type());
+  arguments.append(4, ctx.b.getI32Type());
+  Block *block = openRegion(ctx, reduction.getScore(), arguments);
+  PairValues pairs;
+  if (failed(buildPair(ctx, Side::keys, block, /*wantsScores=*/true, pairs)))
     return failure();
-  Value zero =
-      arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(0.0f));
+  Value zero = arith::ConstantFloatOp::create(
+      ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
   SmallVector<Value> yields;
   SmallVector<std::string> gradients;
   auto yield = [&](Value value, const std::string &name) {
     yields.push_back(
-        arith::SelectOp::create(b, loc, pairs.isLive, value, zero));
+        arith::SelectOp::create(ctx.b, ctx.loc, pairs.isLive, value, zero));
     gradients.push_back(name);
   };
-  for (auto [i, input] : llvm::enumerate(wanted)) {
+  for (auto [i, input] : llvm::enumerate(ctx.wanted)) {
     if (!input.isPairs())
       continue;
-    if (input.spread == Spread::pairs) {
-      yield(pairs.captures[i], nameOf(input));
+    if (input.spread == InputSpread::pairs) {
+      yield(pairs.captures[i], nameOf(ctx, input));
       continue;
     }
     ArrayRef<Value> reads = pairs.reads[i];
     for (const std::string &place : pairs.places[i]) {
-      yield(reads.consume_front(), nameOf(input) + "[" + place + "]");
+      yield(reads.consume_front(), nameOf(ctx, input) + "[" + place + "]");
       for (size_t n = StringRef(place).count('*'); n > 0; --n)
         yield(reads.consume_front(), "#index");
     }
   }
-  YieldOp::create(b, loc, yields);
-  b.setInsertionPointToEnd(&target.getBody().front());
-  func::ReturnOp::create(b, loc, reduction.getResults());
-  target.setType(
-      b.getFunctionType(target.getBody().front().getArgumentTypes(), types));
-  nameGradients(gradients);
+  YieldOp::create(ctx.b, ctx.loc, yields);
+  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
+  func::ReturnOp::create(ctx.b, ctx.loc, reduction.getResults());
+  ctx.target.setType(ctx.b.getFunctionType(
+      ctx.target.getBody().front().getArgumentTypes(), types));
+  nameGradients(ctx, gradients);
   return success();
 }

@@ -20,48 +20,54 @@
 //===----------------------------------------------------------------------===//
 
 #include "Adjoints.h"
-#include "Differentiator.h"
+#include "GradientContext.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace mlir::attn;
 
-LogicalResult Differentiator::checkGeneral() {
+static unsigned numberOf(GradientContext &ctx, Value value);
+
+LogicalResult mlir::attn::checkGeneral(GradientContext &ctx) {
   auto refuse = [&](const Twine &expected) {
-    return op.emitOpError("expected ")
-           << expected << ", to differentiate @" << monoid.getSymName()
+    return ctx.op.emitOpError("expected ")
+           << expected << ", to differentiate @" << ctx.monoid.getSymName()
            << ", which is general";
   };
-  if (isPacked())
+  if (ctx.isPacked())
     return refuse("sequences that are not packed");
-  if (!op.getInit().empty())
+  if (!ctx.op.getInit().empty())
     return refuse("no init");
-  Region &finalize = work.getFinalize();
-  unsigned first = numStats() + numComponents();
+  Region &finalize = ctx.work.getFinalize();
+  unsigned first = ctx.numStats() + ctx.numComponents();
   auto isUnused = [](BlockArgument argument) { return argument.use_empty(); };
   if (!llvm::all_of(finalize.getArguments().slice(first, 3), isUnused))
     return refuse("a finalize that reads no position");
-  for (auto [argument, value] : llvm::zip_equal(
-           finalize.getArguments().drop_front(first + 3), work.getCaptures()))
+  for (auto [argument, value] :
+       llvm::zip_equal(finalize.getArguments().drop_front(first + 3),
+                       ctx.work.getCaptures()))
     if (!argument.use_empty() && !value.getType().isF32())
       return refuse("a finalize that captures f32 alone");
-  for (const Input &input : wanted)
-    if (input.role == Role::param)
-      return op.emitOpError("expected parameters that are not differentiated, "
-                            "of @")
-             << monoid.getSymName() << ", which is general, but got argument "
-             << input.argument << "; leave it out of 'inputs'";
+  for (const GradientInput &input : ctx.wanted)
+    if (input.role == InputRole::param)
+      return ctx.op.emitOpError(
+                 "expected parameters that are not differentiated, "
+                 "of @")
+             << ctx.monoid.getSymName()
+             << ", which is general, but got argument " << input.argument
+             << "; leave it out of 'inputs'";
   return success();
 }
 
 /// The numbers of a state, those of rows first: statistics are 0, 1, ..,
 /// components follow.
-SmallVector<unsigned> Differentiator::stateOrder(bool ofRows, bool ofChannels) {
+static SmallVector<unsigned> stateOrder(GradientContext &ctx, bool ofRows,
+                                        bool ofChannels) {
   SmallVector<unsigned> order;
-  unsigned size = numStats() + numComponents();
+  unsigned size = ctx.numStats() + ctx.numComponents();
   auto isRow = [&](unsigned i) {
-    return i < numStats() || isUnit(i - numStats());
+    return i < ctx.numStats() || ctx.isUnit(i - ctx.numStats());
   };
   for (unsigned i = 0; i < size && ofRows; ++i)
     if (isRow(i))
@@ -76,29 +82,29 @@ static SmallVector<Value> pick(ValueRange values, ArrayRef<unsigned> numbers) {
   return llvm::map_to_vector(numbers, [&](unsigned i) { return values[i]; });
 }
 
-RankedTensorType Differentiator::channelType() {
-  SmallVector<int64_t> shape(rowType().getShape());
-  auto value = cast<RankedTensorType>(op.getValues().front().getType());
+static RankedTensorType channelType(GradientContext &ctx) {
+  SmallVector<int64_t> shape(rowType(ctx).getShape());
+  auto value = cast<RankedTensorType>(ctx.op.getValues().front().getType());
   shape.push_back(value.getShape().back());
-  return RankedTensorType::get(shape, b.getF32Type());
+  return RankedTensorType::get(shape, ctx.b.getF32Type());
 }
 
-SmallVector<Type> Differentiator::stateTypes() {
-  SmallVector<Type> types(stateOrder(true, false).size(), rowType());
-  if (size_t channels = stateOrder(false, true).size())
-    types.append(channels, channelType());
+static SmallVector<Type> stateTypes(GradientContext &ctx) {
+  SmallVector<Type> types(stateOrder(ctx, true, false).size(), rowType(ctx));
+  if (size_t channels = stateOrder(ctx, false, true).size())
+    types.append(channels, channelType(ctx));
   return types;
 }
 
-void Differentiator::addUnfoldArguments(bool isStates,
-                                        AddArgument addArgument) {
-  SmallVector<Type> types = stateTypes();
-  unfolded = {};
-  unfolded.ahead.resize(types.size());
-  unfolded.behind.resize(isStates ? 0 : types.size());
-  for (auto [i, state] : llvm::enumerate(unfolded.ahead))
+void mlir::attn::addUnfoldArguments(GradientContext &ctx, bool isStates,
+                                    AddArgument addArgument) {
+  SmallVector<Type> types = stateTypes(ctx);
+  ctx.unfolded = {};
+  ctx.unfolded.ahead.resize(types.size());
+  ctx.unfolded.behind.resize(isStates ? 0 : types.size());
+  for (auto [i, state] : llvm::enumerate(ctx.unfolded.ahead))
     addArgument(types[i], "state" + Twine(i), state);
-  for (auto [i, cotangent] : llvm::enumerate(unfolded.behind))
+  for (auto [i, cotangent] : llvm::enumerate(ctx.unfolded.behind))
     addArgument(types[i], "dstate" + Twine(i), cotangent);
 }
 
@@ -107,78 +113,81 @@ void Differentiator::addUnfoldArguments(bool isStates,
 //===----------------------------------------------------------------------===//
 
 /// The scores of the block in memory, -inf for dead pairs.
-SmallVector<Value> Differentiator::writeScores() {
+static SmallVector<Value> writeScores(GradientContext &ctx) {
   SmallVector<Value> left, right;
-  capturePairs(Side::keys, /*wantsScores=*/false, left, right);
-  auto keys = cast<RankedTensorType>(op.getKeys().front().getType());
-  SmallVector<int64_t> shape(rowType().getShape());
+  capturePairs(ctx, Side::keys, /*wantsScores=*/false, left, right);
+  auto keys = cast<RankedTensorType>(ctx.op.getKeys().front().getType());
+  SmallVector<int64_t> shape(rowType(ctx).getShape());
   shape.push_back(keys.getDimSize(2));
-  SmallVector<Type> types(monoid.getNumScores(),
-                          RankedTensorType::get(shape, b.getF32Type()));
+  SmallVector<Type> types(ctx.monoid.getNumScores(),
+                          RankedTensorType::get(shape, ctx.b.getF32Type()));
   SmallVector<Value> params;
-  for (Value param : op.getParams())
-    params.push_back(outside(param));
+  for (Value param : ctx.op.getParams())
+    params.push_back(ctx.outside(param));
   auto scores = ScoresOp::create(
-      b, loc, types, op.getMonoidAttr(), params, left, right, ValueRange(),
-      captures.getArrayRef(), ValueRange(), ValueRange(), Value(), Value(),
-      SourceAttr(), SourceAttr(), SideAttr::get(b.getContext(), Side::keys),
-      ScheduleAttr(), op.getPrecisionAttr(), UnitAttr(), UnitAttr(), UnitAttr(),
+      ctx.b, ctx.loc, types, ctx.op.getMonoidAttr(), params, left, right,
+      ValueRange(), ctx.captures.getArrayRef(), ValueRange(), ValueRange(),
+      Value(), Value(), SourceAttr(), SourceAttr(),
+      SideAttr::get(ctx.b.getContext(), Side::keys), ScheduleAttr(),
+      ctx.op.getPrecisionAttr(), UnitAttr(), UnitAttr(), UnitAttr(),
       RotaryAttr());
-  SmallVector<Type> taken(left.size(), b.getF32Type());
-  taken.append(4, b.getI32Type());
-  Block *block = openRegion(scores.getScore(), taken);
+  SmallVector<Type> taken(left.size(), ctx.b.getF32Type());
+  taken.append(4, ctx.b.getI32Type());
+  Block *block = openRegion(ctx, scores.getScore(), taken);
   SmallVector<Value> arguments(block->getArguments().take_front(left.size()));
   SmallVector<Value> position =
-      positionsOf(Side::keys, block->getArguments().slice(left.size(), 4));
+      positionsOf(ctx, Side::keys, block->getArguments().slice(left.size(), 4));
   llvm::append_range(arguments, position);
-  llvm::append_range(arguments, inCaptures());
-  SmallVector<Value> values = inlineRegion(b, work.getScore(), arguments);
-  if (Value live = isLiveByMask(Side::keys, position)) {
+  llvm::append_range(arguments, inCaptures(ctx));
+  SmallVector<Value> values =
+      inlineRegion(ctx.b, ctx.work.getScore(), arguments);
+  if (Value live = isLiveByMask(ctx, Side::keys, position)) {
     Value dead = arith::ConstantFloatOp::create(
-        b, loc, b.getF32Type(),
+        ctx.b, ctx.loc, ctx.b.getF32Type(),
         APFloat::getInf(APFloat::IEEEsingle(), /*Negative=*/true));
     for (Value &value : values)
-      value = arith::SelectOp::create(b, loc, live, value, dead);
+      value = arith::SelectOp::create(ctx.b, ctx.loc, live, value, dead);
   }
-  YieldOp::create(b, loc, values);
-  b.setInsertionPointToEnd(&target.getBody().front());
+  YieldOp::create(ctx.b, ctx.loc, values);
+  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
   return llvm::to_vector_of<Value>(scores.getResults());
 }
 
 /// What the cotangents of scores give a pair.
-LogicalResult Differentiator::buildPairOfScores(Side reduced, Block *block,
-                                                Pairs &pairs) {
-  unsigned numDots = op.getQueries().size();
+LogicalResult mlir::attn::buildPairOfScores(GradientContext &ctx, Side reduced,
+                                            Block *block, PairValues &pairs) {
+  unsigned numDots = ctx.op.getQueries().size();
   ValueRange dots = block->getArguments().take_front(numDots);
   ValueRange given = block->getArguments().slice(numDots, 4);
-  SmallVector<Value> position = positionsOf(reduced, given);
+  SmallVector<Value> position = positionsOf(ctx, reduced, given);
   SmallVector<Value> arguments(dots);
   llvm::append_range(arguments, position);
-  llvm::append_range(arguments, inCaptures());
-  Adjoints adjoints(b, loc);
-  Elements elements;
-  SmallVector<Value> scores = copyRegion(work.getScore(), arguments, elements);
+  llvm::append_range(arguments, inCaptures(ctx));
+  Adjoints adjoints(ctx.b, ctx.loc);
+  ElementReads elements;
+  SmallVector<Value> scores =
+      copyRegion(ctx, ctx.work.getScore(), arguments, elements);
   for (Value dot : dots)
     adjoints.addRoot(dot);
-  for (Input &input : wanted)
+  for (GradientInput &input : ctx.wanted)
     if (input.isOfPairs())
-      addRoots(adjoints, input, elements);
+      addRoots(ctx, adjoints, input, elements);
   adjoints.follow();
-  pairs.isLive = isLive(scores);
+  pairs.isLive = isLive(ctx, scores);
   Value key = given[reduced == Side::keys ? 3 : 2];
-  for (auto [score, cotangent] : llvm::zip_equal(scores, unfolded.scores))
-    adjoints.add(score, ofPair(cotangent, position, key));
+  for (auto [score, cotangent] : llvm::zip_equal(scores, ctx.unfolded.scores))
+    adjoints.add(score, ofPair(ctx, cotangent, position, key));
   if (failed(adjoints.sweep()))
     return failure();
   auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
   for (Value dot : dots)
     pairs.dots.push_back(orZero(adjoints.get(dot)));
-  for (Input &input : wanted) {
+  for (GradientInput &input : ctx.wanted) {
     Value sum;
     if (input.isOfPairs())
-      sum = sumOf(adjoints, inInput(input), elements);
+      sum = sumOf(ctx, adjoints, ctx.inInput(input), elements);
     pairs.captures.push_back(orZero(sum));
-    addReads(adjoints, input, elements, position, pairs);
+    addReads(ctx, adjoints, input, elements, position, pairs);
   }
   return success();
 }
@@ -224,19 +233,19 @@ static Taken open(OpBuilder &b, Location loc, Region &region, unsigned scores,
 }
 
 /// The state behind a key, in the monoid's order.
-SmallVector<Value> Differentiator::stepOf(ValueRange scores, ValueRange values,
-                                          Value key, ValueRange state,
-                                          ValueRange params) {
-  ValueRange own = params.take_front(op.getParams().size());
+static SmallVector<Value> stepOf(GradientContext &ctx, ValueRange scores,
+                                 ValueRange values, Value key, ValueRange state,
+                                 ValueRange params) {
+  ValueRange own = params.take_front(ctx.op.getParams().size());
   SmallVector<Value> lifted(scores);
-  for (Value value : op.getValues())
-    lifted.push_back(values[numberOf(value)]);
+  for (Value value : ctx.op.getValues())
+    lifted.push_back(values[numberOf(ctx, value)]);
   lifted.push_back(key);
   llvm::append_range(lifted, own);
   SmallVector<Value> both(state);
-  llvm::append_range(both, inlineRegion(b, monoid.getLift(), lifted));
+  llvm::append_range(both, inlineRegion(ctx.b, ctx.monoid.getLift(), lifted));
   llvm::append_range(both, own);
-  return inlineRegion(b, monoid.getCombine(), both);
+  return inlineRegion(ctx.b, ctx.monoid.getCombine(), both);
 }
 
 /// What a region yields: cotangents, or 0 for none.
@@ -250,21 +259,24 @@ static void yieldCotangents(OpBuilder &b, Location loc, Adjoints &adjoints,
   YieldOp::create(b, loc, yields);
 }
 
-LogicalResult Differentiator::buildBack(Region &region, bool ofChannels) {
-  unsigned size = numStats() + numComponents();
-  SmallVector<unsigned> read = stateOrder(true, ofChannels);
-  SmallVector<unsigned> from = stateOrder(!ofChannels, ofChannels);
-  unsigned numValues = unfolded.values.size();
+static LogicalResult buildBack(GradientContext &ctx, Region &region,
+                               bool ofChannels) {
+  unsigned size = ctx.numStats() + ctx.numComponents();
+  SmallVector<unsigned> read = stateOrder(ctx, true, ofChannels);
+  SmallVector<unsigned> from = stateOrder(ctx, !ofChannels, ofChannels);
+  unsigned numValues = ctx.unfolded.values.size();
   Taken taken =
-      open(b, loc, region, monoid.getNumScores(), ofChannels ? numValues : 0,
-           /*ofKey=*/true, read, size, from.size(), unfolded.params.size());
+      open(ctx.b, ctx.loc, region, ctx.monoid.getNumScores(),
+           ofChannels ? numValues : 0,
+           /*ofKey=*/true, read, size, from.size(), ctx.unfolded.params.size());
   SmallVector<Value> values(taken.values);
   if (!ofChannels)
-    values.assign(numValues, arith::ConstantFloatOp::create(
-                                 b, loc, b.getF32Type(), APFloat(0.0f)));
+    values.assign(numValues, arith::ConstantFloatOp::create(ctx.b, ctx.loc,
+                                                            ctx.b.getF32Type(),
+                                                            APFloat(0.0f)));
   SmallVector<Value> behind =
-      stepOf(taken.scores, values, taken.key, taken.state, taken.params);
-  Adjoints adjoints(b, loc);
+      stepOf(ctx, taken.scores, values, taken.key, taken.state, taken.params);
+  Adjoints adjoints(ctx.b, ctx.loc);
   SmallVector<Value> roots(taken.scores);
   llvm::append_range(roots, taken.values);
   llvm::append_range(roots, pick(taken.state, read));
@@ -275,30 +287,33 @@ LogicalResult Differentiator::buildBack(Region &region, bool ofChannels) {
     adjoints.add(behind[number], cotangent);
   if (failed(adjoints.sweep()))
     return failure();
-  yieldCotangents(b, loc, adjoints, roots);
+  yieldCotangents(ctx.b, ctx.loc, adjoints, roots);
   return success();
 }
 
-LogicalResult Differentiator::buildFinish(Region &region, bool ofChannels) {
-  unsigned size = numStats() + numComponents();
-  SmallVector<unsigned> read = stateOrder(true, ofChannels);
+static LogicalResult buildFinish(GradientContext &ctx, Region &region,
+                                 bool ofChannels) {
+  unsigned size = ctx.numStats() + ctx.numComponents();
+  SmallVector<unsigned> read = stateOrder(ctx, true, ofChannels);
   SmallVector<unsigned> from;
-  for (auto [i, isChannel] : llvm::enumerate(unfolded.hasChannels))
+  for (auto [i, isChannel] : llvm::enumerate(ctx.unfolded.hasChannels))
     if (isChannel == ofChannels)
       from.push_back(i);
-  Taken taken = open(b, loc, region, 0, 0, /*ofKey=*/false, read, size,
-                     from.size(), unfolded.params.size());
-  Value zero =
-      arith::ConstantIntOp::create(b, loc, b.getI32Type(), /*value=*/0);
+  Taken taken = open(ctx.b, ctx.loc, region, 0, 0, /*ofKey=*/false, read, size,
+                     from.size(), ctx.unfolded.params.size());
+  Value zero = arith::ConstantIntOp::create(ctx.b, ctx.loc, ctx.b.getI32Type(),
+                                            /*value=*/0);
   SmallVector<Value> arguments(taken.state);
   arguments.append(3, zero); // it reads no position
-  Region &finalize = work.getFinalize();
-  for (auto [argument, capture] : llvm::zip_equal(
-           finalize.getArguments().drop_front(size + 3), work.getCaptures())) {
-    auto found = llvm::find(unfolded.params, outside(capture));
-    arguments.push_back(found == unfolded.params.end()
-                            ? Value()
-                            : taken.params[found - unfolded.params.begin()]);
+  Region &finalize = ctx.work.getFinalize();
+  for (auto [argument, capture] :
+       llvm::zip_equal(finalize.getArguments().drop_front(size + 3),
+                       ctx.work.getCaptures())) {
+    auto found = llvm::find(ctx.unfolded.params, ctx.outside(capture));
+    arguments.push_back(
+        found == ctx.unfolded.params.end()
+            ? Value()
+            : taken.params[found - ctx.unfolded.params.begin()]);
   }
   IRMapping mapping;
   for (auto [argument, value] :
@@ -306,11 +321,11 @@ LogicalResult Differentiator::buildFinish(Region &region, bool ofChannels) {
     if (value)
       mapping.map(Value(argument), value);
   for (Operation &other : finalize.front().without_terminator())
-    b.clone(other, mapping);
+    ctx.b.clone(other, mapping);
   SmallVector<Value> results;
   for (Value yielded : getYielded(finalize))
     results.push_back(mapping.lookupOrDefault(yielded));
-  Adjoints adjoints(b, loc);
+  Adjoints adjoints(ctx.b, ctx.loc);
   SmallVector<Value> roots = pick(taken.state, read);
   for (Value root : roots)
     adjoints.addRoot(root);
@@ -319,94 +334,100 @@ LogicalResult Differentiator::buildFinish(Region &region, bool ofChannels) {
     adjoints.add(results[number], cotangent);
   if (failed(adjoints.sweep()))
     return failure();
-  yieldCotangents(b, loc, adjoints, roots);
+  yieldCotangents(ctx.b, ctx.loc, adjoints, roots);
   return success();
 }
 
-unsigned Differentiator::numberOf(Value value) {
-  return llvm::find(unfolded.values, outside(value)) - unfolded.values.begin();
+/// The number of a value operand among those of attn.unfold.
+static unsigned numberOf(GradientContext &ctx, Value value) {
+  return llvm::find(ctx.unfolded.values, ctx.outside(value)) -
+         ctx.unfolded.values.begin();
 }
 
 /// The states of the block, and with cotangents behind it the way back.
-LogicalResult Differentiator::buildUnfold() {
-  bool goesBack = !unfolded.behind.empty();
-  SmallVector<Value> scores = writeScores();
+LogicalResult mlir::attn::buildUnfold(GradientContext &ctx) {
+  bool goesBack = !ctx.unfolded.behind.empty();
+  SmallVector<Value> scores = writeScores(ctx);
   // A value that is several operands is one here.
   llvm::SmallSetVector<Value, 4> values;
-  for (Value value : op.getValues())
-    values.insert(outside(value));
-  unfolded.values.assign(values.begin(), values.end());
-  unfolded.params.clear();
-  for (Value param : op.getParams())
-    unfolded.params.push_back(outside(param));
-  for (Value value : work.getCaptures())
+  for (Value value : ctx.op.getValues())
+    values.insert(ctx.outside(value));
+  ctx.unfolded.values.assign(values.begin(), values.end());
+  ctx.unfolded.params.clear();
+  for (Value param : ctx.op.getParams())
+    ctx.unfolded.params.push_back(ctx.outside(param));
+  for (Value value : ctx.work.getCaptures())
     if (value.getType().isF32())
-      unfolded.params.push_back(outside(value));
+      ctx.unfolded.params.push_back(ctx.outside(value));
   SmallVector<bool> channels = getPerChannelOutputs(
-      work.getFinalize(), numStats(), monoid.getComponents());
-  unfolded.hasChannels.assign(channels.begin(), channels.end());
+      ctx.work.getFinalize(), ctx.numStats(), ctx.monoid.getComponents());
+  ctx.unfolded.hasChannels.assign(channels.begin(), channels.end());
 
-  SmallVector<Type> types, states = stateTypes();
+  SmallVector<Type> types, states = stateTypes(ctx);
   SmallVector<Value> outs;
   if (goesBack) {
     for (Value score : scores)
       types.push_back(score.getType());
-    for (Value value : unfolded.values)
+    for (Value value : ctx.unfolded.values)
       types.push_back(RankedTensorType::get(
-          cast<RankedTensorType>(value.getType()).getShape(), b.getF32Type()));
+          cast<RankedTensorType>(value.getType()).getShape(),
+          ctx.b.getF32Type()));
     for (bool ofChannels : {false, true})
-      for (auto [i, isChannel] : llvm::enumerate(unfolded.hasChannels))
+      for (auto [i, isChannel] : llvm::enumerate(ctx.unfolded.hasChannels))
         if (isChannel == ofChannels)
-          outs.push_back(cotangents[i]);
+          outs.push_back(ctx.cotangents[i]);
   }
   llvm::append_range(types, states);
-  auto unfold = UnfoldOp::create(b, loc, types, scores, unfolded.values,
-                                 unfolded.ahead, unfolded.behind, outs, keyBase,
-                                 numKeys, unfolded.params);
-  unsigned size = numStats() + numComponents();
-  SmallVector<unsigned> order = stateOrder(true, true);
+  auto unfold = UnfoldOp::create(
+      ctx.b, ctx.loc, types, scores, ctx.unfolded.values, ctx.unfolded.ahead,
+      ctx.unfolded.behind, outs, ctx.keyBase, ctx.numKeys, ctx.unfolded.params);
+  unsigned size = ctx.numStats() + ctx.numComponents();
+  SmallVector<unsigned> order = stateOrder(ctx, true, true);
   {
-    Taken taken = open(b, loc, unfold.getIdentity(), 0, 0, /*ofKey=*/false, {},
-                       size, 0, unfolded.params.size());
-    SmallVector<Value> identity =
-        inlineRegion(b, monoid.getIdentity(),
-                     ArrayRef(taken.params).take_front(op.getParams().size()));
-    YieldOp::create(b, loc, pick(identity, order));
+    Taken taken =
+        open(ctx.b, ctx.loc, unfold.getIdentity(), 0, 0, /*ofKey=*/false, {},
+             size, 0, ctx.unfolded.params.size());
+    SmallVector<Value> identity = inlineRegion(
+        ctx.b, ctx.monoid.getIdentity(),
+        ArrayRef(taken.params).take_front(ctx.op.getParams().size()));
+    YieldOp::create(ctx.b, ctx.loc, pick(identity, order));
   }
   {
-    Taken taken = open(b, loc, unfold.getStep(), monoid.getNumScores(),
-                       unfolded.values.size(), /*ofKey=*/true, order, size, 0,
-                       unfolded.params.size());
-    SmallVector<Value> next = stepOf(taken.scores, taken.values, taken.key,
+    Taken taken =
+        open(ctx.b, ctx.loc, unfold.getStep(), ctx.monoid.getNumScores(),
+             ctx.unfolded.values.size(), /*ofKey=*/true, order, size, 0,
+             ctx.unfolded.params.size());
+    SmallVector<Value> next = stepOf(ctx, taken.scores, taken.values, taken.key,
                                      taken.state, taken.params);
-    YieldOp::create(b, loc, pick(next, order));
+    YieldOp::create(ctx.b, ctx.loc, pick(next, order));
   }
-  if (goesBack && (failed(buildBack(unfold.getBackRows(), false)) ||
-                   failed(buildBack(unfold.getBackChannels(), true)) ||
-                   failed(buildFinish(unfold.getFinishRows(), false)) ||
-                   failed(buildFinish(unfold.getFinishChannels(), true))))
+  if (goesBack && (failed(buildBack(ctx, unfold.getBackRows(), false)) ||
+                   failed(buildBack(ctx, unfold.getBackChannels(), true)) ||
+                   failed(buildFinish(ctx, unfold.getFinishRows(), false)) ||
+                   failed(buildFinish(ctx, unfold.getFinishChannels(), true))))
     return failure();
-  b.setInsertionPointToEnd(&target.getBody().front());
+  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
   ValueRange results = unfold.getOutputs();
-  unfolded.results =
+  ctx.unfolded.results =
       llvm::to_vector_of<Value>(results.take_back(states.size()));
   if (!goesBack)
     return success();
-  unfolded.scores =
+  ctx.unfolded.scores =
       llvm::to_vector_of<Value>(results.take_front(scores.size()));
-  for (Input &input : wanted)
-    if (input.role == Role::value)
-      input.gradient =
-          results[scores.size() + numberOf(op.getValues()[input.number])];
+  for (GradientInput &input : ctx.wanted)
+    if (input.role == InputRole::value)
+      input.gradient = results[scores.size() +
+                               numberOf(ctx, ctx.op.getValues()[input.number])];
   return success();
 }
 
-LogicalResult Differentiator::buildGeneralStates() {
-  startBackward("_states");
-  if (failed(buildUnfold()))
+LogicalResult mlir::attn::buildGeneralStates(GradientContext &ctx) {
+  startBackward(ctx, "_states");
+  if (failed(buildUnfold(ctx)))
     return failure();
-  func::ReturnOp::create(b, loc, unfolded.results);
-  target.setType(b.getFunctionType(target.getBody().front().getArgumentTypes(),
-                                   TypeRange(ValueRange(unfolded.results))));
+  func::ReturnOp::create(ctx.b, ctx.loc, ctx.unfolded.results);
+  ctx.target.setType(
+      ctx.b.getFunctionType(ctx.target.getBody().front().getArgumentTypes(),
+                            TypeRange(ValueRange(ctx.unfolded.results))));
   return success();
 }

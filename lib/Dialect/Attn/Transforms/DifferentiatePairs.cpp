@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Adjoints.h"
-#include "Differentiator.h"
+#include "GradientContext.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -43,81 +43,86 @@ MonoidOp mlir::attn::createPlainSum(OpBuilder &b, Location loc, ModuleOp module,
   return sum;
 }
 
-FlatSymbolRefAttr Differentiator::makeSum(StringRef suffix,
-                                          ArrayRef<Component> components,
-                                          ArrayRef<std::string> names) {
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(func);
+FlatSymbolRefAttr mlir::attn::makeSum(GradientContext &ctx, StringRef suffix,
+                                      ArrayRef<Component> components,
+                                      ArrayRef<std::string> names) {
+  OpBuilder::InsertionGuard guard(ctx.b);
+  ctx.b.setInsertionPoint(ctx.func);
   SmallVector<StringRef> outputs(names.begin(), names.end());
   MonoidOp sum =
-      createPlainSum(b, loc, func->getParentOfType<ModuleOp>(),
-                     (func.getName() + suffix).str(), components, outputs);
+      createPlainSum(ctx.b, ctx.loc, ctx.func->getParentOfType<ModuleOp>(),
+                     (ctx.func.getName() + suffix).str(), components, outputs);
   return FlatSymbolRefAttr::get(sum.getSymNameAttr());
 }
 
-AggregateOp Differentiator::makeReduction(FlatSymbolRefAttr sum, Side reduced,
-                                          TypeRange types, ValueRange left,
-                                          ValueRange right, ValueRange values) {
-  b.setInsertionPointToEnd(&target.getBody().front());
+AggregateOp mlir::attn::makeReduction(GradientContext &ctx,
+                                      FlatSymbolRefAttr sum, Side reduced,
+                                      TypeRange types, ValueRange left,
+                                      ValueRange right, ValueRange values) {
+  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
   bool overKeys = reduced == Side::keys;
   auto form = [&](bool ofKeys) -> SourceAttr {
-    Source source = ofKeys ? keySource : rowSource;
+    Source source = ofKeys ? ctx.keySource : ctx.rowSource;
     // What has the rows has no lengths, and what is a part of the keys neither:
     // the mask says which are live.
-    if (ofKeys && (!overKeys || keyBase))
+    if (ofKeys && (!overKeys || ctx.keyBase))
       source.lengths = Value();
-    return source.getForm(b.getContext());
+    return source.getForm(ctx.b.getContext());
   };
   auto index = [&](bool ofKeys) {
-    Source source = ofKeys ? keySource : rowSource;
-    if (ofKeys && (!overKeys || keyBase))
+    Source source = ofKeys ? ctx.keySource : ctx.rowSource;
+    if (ofKeys && (!overKeys || ctx.keyBase))
       source.lengths = Value();
     return llvm::map_to_vector(source.getOperands(),
-                               [&](Value value) { return outside(value); });
+                               [&](Value value) { return ctx.outside(value); });
   };
-  return AggregateOp::create(
-      b, loc, types, sum, ValueRange(), left, right, values,
-      captures.getArrayRef(), index(!overKeys), index(overKeys), Value(),
-      Value(), form(!overKeys), form(overKeys),
-      SideAttr::get(b.getContext(), reduced), ScheduleAttr(),
-      op.getPrecisionAttr(), UnitAttr(), UnitAttr(), UnitAttr(), RotaryAttr());
+  return AggregateOp::create(ctx.b, ctx.loc, types, sum, ValueRange(), left,
+                             right, values, ctx.captures.getArrayRef(),
+                             index(!overKeys), index(overKeys), Value(),
+                             Value(), form(!overKeys), form(overKeys),
+                             SideAttr::get(ctx.b.getContext(), reduced),
+                             ScheduleAttr(), ctx.op.getPrecisionAttr(),
+                             UnitAttr(), UnitAttr(), UnitAttr(), RotaryAttr());
 }
 
-Block *Differentiator::openRegion(Region &region, TypeRange types) {
-  Block *block = b.createBlock(&region);
+Block *mlir::attn::openRegion(GradientContext &ctx, Region &region,
+                              TypeRange types) {
+  Block *block = ctx.b.createBlock(&region);
   for (Type type : types)
-    block->addArgument(type, loc);
-  captured.clear();
-  for (Value value : captures)
-    captured[value] = block->addArgument(value.getType(), loc);
+    block->addArgument(type, ctx.loc);
+  ctx.captured.clear();
+  for (Value value : ctx.captures)
+    ctx.captured[value] = block->addArgument(value.getType(), ctx.loc);
   return block;
 }
 
 /// What every region takes: the captures of the reduction, and what says where
 /// a row is.
-void Differentiator::captureRegions() {
-  captures.clear();
-  for (Value value : work.getCaptures())
-    capture(outside(value));
-  for (Value value : work.getParams())
-    capture(outside(value));
-  if (isPacked())
-    capture(outside(rowSource.map));
+void mlir::attn::captureRegions(GradientContext &ctx) {
+  ctx.captures.clear();
+  for (Value value : ctx.work.getCaptures())
+    ctx.capture(ctx.outside(value));
+  for (Value value : ctx.work.getParams())
+    ctx.capture(ctx.outside(value));
+  if (ctx.isPacked())
+    ctx.capture(ctx.outside(ctx.rowSource.map));
 }
 
-SmallVector<Value> Differentiator::inCaptures() {
-  return llvm::map_to_vector(work.getCaptures(),
-                             [&](Value value) { return in(outside(value)); });
+SmallVector<Value> mlir::attn::inCaptures(GradientContext &ctx) {
+  return llvm::map_to_vector(ctx.work.getCaptures(), [&](Value value) {
+    return ctx.in(ctx.outside(value));
+  });
 }
 
-SmallVector<Value> Differentiator::paramsOf() {
-  return llvm::map_to_vector(work.getParams(),
-                             [&](Value value) { return in(outside(value)); });
+SmallVector<Value> mlir::attn::paramsOf(GradientContext &ctx) {
+  return llvm::map_to_vector(ctx.work.getParams(), [&](Value value) {
+    return ctx.in(ctx.outside(value));
+  });
 }
 
-SmallVector<Value> Differentiator::copyRegion(Region &region,
-                                              ValueRange arguments,
-                                              Elements &elements) {
+SmallVector<Value> mlir::attn::copyRegion(GradientContext &ctx, Region &region,
+                                          ValueRange arguments,
+                                          ElementReads &elements) {
   auto hook = [&](Operation *op, RegionCloner &cloner) -> Value {
     auto extract = dyn_cast<tensor::ExtractOp>(op);
     if (!extract)
@@ -126,34 +131,39 @@ SmallVector<Value> Differentiator::copyRegion(Region &region,
     for (Value index : extract.getIndices())
       indices.push_back(cloner.get(index));
     Value tensor = cloner.get(extract.getTensor());
-    Value element = tensor::ExtractOp::create(b, loc, tensor, indices);
+    Value element = tensor::ExtractOp::create(ctx.b, ctx.loc, tensor, indices);
     elements[tensor].push_back(element);
     return element;
   };
-  return inlineRegion(b, region, arguments, hook);
+  return inlineRegion(ctx.b, region, arguments, hook);
 }
 
-Value Differentiator::sumOf(Adjoints &adjoints, Value argument,
-                            const Elements &elements) {
+Value mlir::attn::sumOf(GradientContext &ctx, Adjoints &adjoints,
+                        Value argument, const ElementReads &elements) {
   Value sum = adjoints.get(argument);
   for (Value element : elements.lookup(argument))
     if (Value part = adjoints.get(element))
-      sum = sum ? arith::AddFOp::create(b, loc, sum, part).getResult() : part;
+      sum = sum ? arith::AddFOp::create(ctx.b, ctx.loc, sum, part).getResult()
+                : part;
   return sum;
 }
 
-Value Differentiator::ofRow(Value tensor, ValueRange position) {
+Value mlir::attn::ofRow(GradientContext &ctx, Value tensor,
+                        ValueRange position) {
   auto index = [&](Value value) -> Value {
-    return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+    return arith::IndexCastOp::create(ctx.b, ctx.loc, ctx.b.getIndexType(),
+                                      value);
   };
   Value batch = index(position[0]), head = index(position[1]);
-  if (!isPacked())
+  if (!ctx.isPacked())
     return tensor::ExtractOp::create(
-        b, loc, in(tensor), ValueRange{batch, head, index(position[2])});
-  Value offset = tensor::ExtractOp::create(b, loc, in(outside(rowSource.map)),
-                                           ValueRange(batch));
-  Value row = arith::AddIOp::create(b, loc, position[2], offset);
-  return tensor::ExtractOp::create(b, loc, in(tensor),
+        ctx.b, ctx.loc, ctx.in(tensor),
+        ValueRange{batch, head, index(position[2])});
+  Value offset = tensor::ExtractOp::create(
+      ctx.b, ctx.loc, ctx.in(ctx.outside(ctx.rowSource.map)),
+      ValueRange(batch));
+  Value row = arith::AddIOp::create(ctx.b, ctx.loc, position[2], offset);
+  return tensor::ExtractOp::create(ctx.b, ctx.loc, ctx.in(tensor),
                                    ValueRange{head, index(row)});
 }
 
@@ -161,106 +171,115 @@ Value Differentiator::ofRow(Value tensor, ValueRange position) {
 // Pairs
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> Differentiator::positionsOf(Side reduced, ValueRange given) {
+SmallVector<Value> mlir::attn::positionsOf(GradientContext &ctx, Side reduced,
+                                           ValueRange given) {
   SmallVector<Value> position(given);
   if (reduced == Side::queries)
     std::swap(position[2], position[3]);
-  if (keyBase)
-    position[3] = arith::AddIOp::create(b, loc, position[3], in(keyBase));
+  if (ctx.keyBase)
+    position[3] =
+        arith::AddIOp::create(ctx.b, ctx.loc, position[3], ctx.in(ctx.keyBase));
   return position;
 }
 
 /// A score of -inf is no key, wherever it comes from.
-Value Differentiator::isLive(ValueRange scores) {
+Value mlir::attn::isLive(GradientContext &ctx, ValueRange scores) {
   Value isAny;
   for (Value score : scores) {
     Value infinity = arith::ConstantFloatOp::create(
-        b, loc, b.getF32Type(),
-        APFloat::getInf(b.getF32Type().getFloatSemantics(), /*Negative=*/true));
-    Value is = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, score,
-                                     infinity);
-    isAny = isAny ? arith::OrIOp::create(b, loc, isAny, is).getResult() : is;
+        ctx.b, ctx.loc, ctx.b.getF32Type(),
+        APFloat::getInf(ctx.b.getF32Type().getFloatSemantics(),
+                        /*Negative=*/true));
+    Value is = arith::CmpFOp::create(ctx.b, ctx.loc, arith::CmpFPredicate::UNE,
+                                     score, infinity);
+    isAny = isAny ? arith::OrIOp::create(ctx.b, ctx.loc, isAny, is).getResult()
+                  : is;
   }
   return isAny;
 }
 
 /// Builds, in the score region of a reduction, the weights of the pair and,
 /// with `wantsScores`, the cotangents of what the scores are made of.
-LogicalResult Differentiator::buildPair(Side reduced, Block *block,
-                                        bool wantsScores, Pairs &pairs) {
-  if (monoid.isGeneral())
-    return buildPairOfScores(reduced, block, pairs);
-  unsigned numDots = op.getQueries().size();
-  unsigned numFloats = block->getNumArguments() - 4 - captures.size();
+LogicalResult mlir::attn::buildPair(GradientContext &ctx, Side reduced,
+                                    Block *block, bool wantsScores,
+                                    PairValues &pairs) {
+  if (ctx.monoid.isGeneral())
+    return buildPairOfScores(ctx, reduced, block, pairs);
+  unsigned numDots = ctx.op.getQueries().size();
+  unsigned numFloats = block->getNumArguments() - 4 - ctx.captures.size();
   ValueRange dots = block->getArguments().take_front(numDots);
   ValueRange valueDots =
       block->getArguments().slice(numDots, numFloats - numDots);
   ValueRange given = block->getArguments().slice(numFloats, 4);
-  SmallVector<Value> position = positionsOf(reduced, given);
+  SmallVector<Value> position = positionsOf(ctx, reduced, given);
 
-  Adjoints adjoints(b, loc);
-  SmallVector<Value> arguments(dots), captured = inCaptures();
+  Adjoints adjoints(ctx.b, ctx.loc);
+  SmallVector<Value> arguments(dots), captured = inCaptures(ctx);
   llvm::append_range(arguments, position);
   llvm::append_range(arguments, captured);
-  Elements elements;
-  SmallVector<Value> scores = copyRegion(work.getScore(), arguments, elements);
-  SmallVector<Value> params = paramsOf();
+  ElementReads elements;
+  SmallVector<Value> scores =
+      copyRegion(ctx, ctx.work.getScore(), arguments, elements);
+  SmallVector<Value> params = paramsOf(ctx);
   SmallVector<Value> lifted = scores;
   llvm::append_range(lifted, params);
-  SmallVector<Value> state = inlineRegion(b, monoid.getLift(), lifted);
-  SmallVector<Value> weights(state.begin() + numStats(), state.end());
+  SmallVector<Value> state = inlineRegion(ctx.b, ctx.monoid.getLift(), lifted);
+  SmallVector<Value> weights(state.begin() + ctx.numStats(), state.end());
   Value inBlock = given[reduced == Side::keys ? 3 : 2];
-  if (isWalk()) {
-    scaleByGates(adjoints, position, inBlock, weights);
-  } else if (numStats()) {
-    SmallVector<Value> ends(state.begin(), state.begin() + numStats());
-    for (Value stat : rows.stats)
-      ends.push_back(ofRow(stat, position));
+  if (ctx.isWalk()) {
+    scaleByGates(ctx, adjoints, position, inBlock, weights);
+  } else if (ctx.numStats()) {
+    SmallVector<Value> ends(state.begin(), state.begin() + ctx.numStats());
+    for (Value stat : ctx.rows.stats)
+      ends.push_back(ofRow(ctx, stat, position));
     llvm::append_range(ends, params);
     Operation *last = &block->back();
-    SmallVector<Value> factors = inlineRegion(b, monoid.getRescale(), ends);
+    SmallVector<Value> factors =
+        inlineRegion(ctx.b, ctx.monoid.getRescale(), ends);
     // Factors of live pairs are finite (attn-check-laws).
     for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
       adjoints.setBounded(op);
     for (auto [k, weight] : llvm::enumerate(weights))
-      weight = adjoints.multiply(factors[monoid.hasFactors() ? k : 0], weight);
+      weight =
+          adjoints.multiply(factors[ctx.monoid.hasFactors() ? k : 0], weight);
   }
   for (Value dot : dots)
     adjoints.addRoot(dot);
-  for (Input &input : wanted)
+  for (GradientInput &input : ctx.wanted)
     if (input.isOfPairs())
-      addRoots(adjoints, input, elements);
+      addRoots(ctx, adjoints, input, elements);
   adjoints.follow();
 
-  pairs.isLive = isLive(scores);
+  pairs.isLive = isLive(ctx, scores);
   // The factor of values, as of dropout: of positions, so a constant here.
   Value ofValues;
-  if (!work.getFactor().empty())
-    ofValues = inlineRegion(b, work.getFactor(),
+  if (!ctx.work.getFactor().empty())
+    ofValues = inlineRegion(ctx.b, ctx.work.getFactor(),
                             ArrayRef(arguments).drop_front(numDots))
                    .front();
   auto addTo = [&](Value &sum, Value part) {
-    sum = sum ? arith::AddFOp::create(b, loc, sum, part).getResult() : part;
+    sum = sum ? arith::AddFOp::create(ctx.b, ctx.loc, sum, part).getResult()
+              : part;
   };
   Value divisor;
   unsigned next = 0;
-  for (auto [i, output] : llvm::enumerate(outputs)) {
+  for (auto [i, output] : llvm::enumerate(ctx.outputs)) {
     if (!output.hasChannels()) {
       pairs.weights.push_back(Value());
       continue;
     }
     SmallVector<Value> factors;
-    if (rows.factors[i])
-      divisor = factors.emplace_back(ofRow(rows.factors[i], position));
+    if (ctx.rows.factors[i])
+      divisor = factors.emplace_back(ofRow(ctx, ctx.rows.factors[i], position));
     if (ofValues)
       factors.push_back(ofValues);
-    bool isDivided = &output == dividedOutput() && rows.factors[i];
+    bool isDivided = &output == dividedOutput(ctx) && ctx.rows.factors[i];
     Value weight = weights[output.component];
     for (Value factor : factors) {
       weight = adjoints.multiply(weight, factor);
       if (isDivided && !pairs.factor)
         pairs.factor = weight = arith::SelectOp::create(
-            b, loc, pairs.isLive, weight, adjoints.zero());
+            ctx.b, ctx.loc, pairs.isLive, weight, adjoints.zero());
     }
     pairs.weights.push_back(weight);
     if (!wantsScores)
@@ -271,10 +290,11 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
     if (isDivided) {
       if (ofValues)
         cotangent = adjoints.multiply(cotangent, ofValues);
-      for (unsigned k = 0; k < numComponents(); ++k)
-        if (rows.units[k] && hasItsWeights(k))
-          cotangent = arith::SubFOp::create(b, loc, cotangent,
-                                            ofRow(rows.units[k], position));
+      for (unsigned k = 0; k < ctx.numComponents(); ++k)
+        if (ctx.rows.units[k] && hasItsWeights(ctx, k))
+          cotangent =
+              arith::SubFOp::create(ctx.b, ctx.loc, cotangent,
+                                    ofRow(ctx, ctx.rows.units[k], position));
       factors.truncate(1);
     }
     for (Value factor : factors)
@@ -282,128 +302,135 @@ LogicalResult Differentiator::buildPair(Side reduced, Block *block,
     adjoints.add(weights[output.component], cotangent);
   }
   if (!wantsScores) {
-    if (!rows.exponents.empty() && pairs.factor)
-      useExponent(scores.front(), position, pairs);
+    if (!ctx.rows.exponents.empty() && pairs.factor)
+      useExponent(ctx, scores.front(), position, pairs);
     return success();
   }
-  for (unsigned k = 0; k < numComponents(); ++k)
-    if (rows.units[k] && !hasItsWeights(k)) {
-      Value cotangent = ofRow(rows.units[k], position);
+  for (unsigned k = 0; k < ctx.numComponents(); ++k)
+    if (ctx.rows.units[k] && !hasItsWeights(ctx, k)) {
+      Value cotangent = ofRow(ctx, ctx.rows.units[k], position);
       adjoints.add(weights[k], cotangent);
       if (pairs.wantsTotal)
         addTo(pairs.total, adjoints.multiply(weights[k], cotangent));
     }
   if (pairs.wantsTotal)
     return success();
-  if (isWalk() &&
-      failed(addStatCotangents(adjoints, position, inBlock,
-                               ArrayRef(state).take_front(numStats()))))
+  if (ctx.isWalk() &&
+      failed(addStatCotangents(ctx, adjoints, position, inBlock,
+                               ArrayRef(state).take_front(ctx.numStats()))))
     return failure();
-  if (rows.maximum) {
-    Value key = arith::SIToFPOp::create(b, loc, b.getF32Type(), position[3]);
-    Value isFirst = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                          key, ofRow(rows.first, position));
+  if (ctx.rows.maximum) {
+    Value key = arith::SIToFPOp::create(ctx.b, ctx.loc, ctx.b.getF32Type(),
+                                        position[3]);
+    Value isFirst =
+        arith::CmpFOp::create(ctx.b, ctx.loc, arith::CmpFPredicate::OEQ, key,
+                              ofRow(ctx, ctx.rows.first, position));
     adjoints.add(state.front(),
-                 arith::SelectOp::create(b, loc, isFirst,
-                                         ofRow(rows.maximum, position),
+                 arith::SelectOp::create(ctx.b, ctx.loc, isFirst,
+                                         ofRow(ctx, ctx.rows.maximum, position),
                                          adjoints.zero()));
   }
   if (failed(adjoints.sweep()))
     return failure();
-  for (auto [i, output] : llvm::enumerate(outputs))
-    if (&output == dividedOutput() && pairs.factor)
-      reuseWeight(block, weights[output.component], divisor, pairs);
-  if (!rows.exponents.empty() && pairs.factor)
-    useExponent(scores.front(), position, pairs);
+  for (auto [i, output] : llvm::enumerate(ctx.outputs))
+    if (&output == dividedOutput(ctx) && pairs.factor)
+      reuseWeight(ctx, block, weights[output.component], divisor, pairs);
+  if (!ctx.rows.exponents.empty() && pairs.factor)
+    useExponent(ctx, scores.front(), position, pairs);
   auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
   // What keys have of an element that is added is a cotangent without scale.
   bool sumsElements =
       reduced == Side::queries && pairs.isDeadZero &&
-      llvm::any_of(wanted, [](const Input &input) {
-        return input.isOfPairs() && input.spread == Spread::keys;
+      llvm::any_of(ctx.wanted, [](const GradientInput &input) {
+        return input.isOfPairs() && input.spread == InputSpread::keys;
       });
   for (Value dot : dots)
-    pairs.dots.push_back(orZero(sumsElements
-                                    ? adjoints.get(dot)
-                                    : withScale(adjoints.get(dot), pairs)));
-  for (Input &input : wanted) {
+    pairs.dots.push_back(
+        orZero(sumsElements ? adjoints.get(dot)
+                            : withScale(ctx, adjoints.get(dot), pairs)));
+  for (GradientInput &input : ctx.wanted) {
     Value sum;
     if (input.isOfPairs())
-      sum = sumOf(adjoints, inInput(input), elements);
+      sum = sumOf(ctx, adjoints, ctx.inInput(input), elements);
     pairs.captures.push_back(orZero(sum));
-    addReads(adjoints, input, elements, position, pairs);
+    addReads(ctx, adjoints, input, elements, position, pairs);
   }
   return success();
 }
 
-Value Differentiator::isLiveByMask(Side reduced, ArrayRef<Value> position) {
+Value mlir::attn::isLiveByMask(GradientContext &ctx, Side reduced,
+                               ArrayRef<Value> position) {
   Value live;
-  if (!work.getMask().empty()) {
+  if (!ctx.work.getMask().empty()) {
     SmallVector<Value> arguments(position);
-    llvm::append_range(arguments, inCaptures());
-    live = inlineRegion(b, work.getMask(), arguments).front();
+    llvm::append_range(arguments, inCaptures(ctx));
+    live = inlineRegion(ctx.b, ctx.work.getMask(), arguments).front();
   }
   bool overKeys = reduced == Side::keys;
-  if ((overKeys && !keyBase) || !keySource.lengths)
+  if ((overKeys && !ctx.keyBase) || !ctx.keySource.lengths)
     return live;
-  Value at = arith::IndexCastOp::create(b, loc, b.getIndexType(), position[0]);
+  Value at = arith::IndexCastOp::create(ctx.b, ctx.loc, ctx.b.getIndexType(),
+                                        position[0]);
   Value length = tensor::ExtractOp::create(
-      b, loc, in(outside(keySource.lengths)), ValueRange(at));
-  Value inside = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt,
-                                       position[3], length);
-  return live ? arith::AndIOp::create(b, loc, live, inside).getResult()
+      ctx.b, ctx.loc, ctx.in(ctx.outside(ctx.keySource.lengths)),
+      ValueRange(at));
+  Value inside = arith::CmpIOp::create(
+      ctx.b, ctx.loc, arith::CmpIPredicate::slt, position[3], length);
+  return live ? arith::AndIOp::create(ctx.b, ctx.loc, live, inside).getResult()
               : inside;
 }
 
 /// The mask of the reduction, and which keys there are.
-void Differentiator::buildMask(Side reduced, Region &region) {
+void mlir::attn::buildMask(GradientContext &ctx, Side reduced, Region &region) {
   bool overKeys = reduced == Side::keys;
-  bool hasLengths = (!overKeys || keyBase) && keySource.lengths;
-  if (work.getMask().empty() && !hasLengths)
+  bool hasLengths = (!overKeys || ctx.keyBase) && ctx.keySource.lengths;
+  if (ctx.work.getMask().empty() && !hasLengths)
     return;
-  Type i32 = b.getI32Type();
-  Block *block = openRegion(region, {i32, i32, i32, i32});
+  Type i32 = ctx.b.getI32Type();
+  Block *block = openRegion(ctx, region, {i32, i32, i32, i32});
   SmallVector<Value> position =
-      positionsOf(reduced, block->getArguments().take_front(4));
-  YieldOp::create(b, loc, isLiveByMask(reduced, position));
+      positionsOf(ctx, reduced, block->getArguments().take_front(4));
+  YieldOp::create(ctx.b, ctx.loc, isLiveByMask(ctx, reduced, position));
 }
 
-void Differentiator::capturePairs(Side reduced, bool wantsScores,
-                                  SmallVectorImpl<Value> &left,
-                                  SmallVectorImpl<Value> &right) {
+void mlir::attn::capturePairs(GradientContext &ctx, Side reduced,
+                              bool wantsScores, SmallVectorImpl<Value> &left,
+                              SmallVectorImpl<Value> &right) {
   bool overKeys = reduced == Side::keys;
   auto addPair = [&](Value query, Value key) {
     left.push_back(overKeys ? query : key);
     right.push_back(overKeys ? key : query);
   };
-  for (auto [query, key] : llvm::zip_equal(op.getQueries(), op.getKeys()))
-    addPair(outside(query), outside(key));
-  captureRegions();
-  for (Value stat : rows.stats)
-    capture(stat);
-  for (Value exponent : rows.exponents)
-    capture(exponent);
-  for (auto [i, output] : llvm::enumerate(outputs)) {
+  for (auto [query, key] :
+       llvm::zip_equal(ctx.op.getQueries(), ctx.op.getKeys()))
+    addPair(ctx.outside(query), ctx.outside(key));
+  captureRegions(ctx);
+  for (Value stat : ctx.rows.stats)
+    ctx.capture(stat);
+  for (Value exponent : ctx.rows.exponents)
+    ctx.capture(exponent);
+  for (auto [i, output] : llvm::enumerate(ctx.outputs)) {
     if (!output.hasChannels())
       continue;
-    capture(rows.factors[i]);
+    ctx.capture(ctx.rows.factors[i]);
     if (wantsScores)
-      addPair(cotangents[i],
-              outside(op.getValues()[valueNumber(output.component)]));
+      addPair(
+          ctx.cotangents[i],
+          ctx.outside(ctx.op.getValues()[valueNumber(ctx, output.component)]));
   }
   if (wantsScores)
-    for (Value row :
-         llvm::concat<Value>(rows.units, MutableArrayRef<Value>{rows.maximum},
-                             MutableArrayRef<Value>{rows.first}))
-      capture(row);
-  if (isWalk())
-    captureWalk(wantsScores);
+    for (Value row : llvm::concat<Value>(
+             ctx.rows.units, MutableArrayRef<Value>{ctx.rows.maximum},
+             MutableArrayRef<Value>{ctx.rows.first}))
+      ctx.capture(row);
+  if (ctx.isWalk())
+    captureWalk(ctx, wantsScores);
   if (wantsScores)
-    for (Value cotangent : unfolded.scores)
-      capture(cotangent);
-  if ((!overKeys || keyBase) && keySource.lengths)
-    capture(outside(keySource.lengths));
-  capture(keyBase);
+    for (Value cotangent : ctx.unfolded.scores)
+      ctx.capture(cotangent);
+  if ((!overKeys || ctx.keyBase) && ctx.keySource.lengths)
+    ctx.capture(ctx.outside(ctx.keySource.lengths));
+  ctx.capture(ctx.keyBase);
 }
 
 namespace {
@@ -428,44 +455,50 @@ static bool isProductWith(Value value, Value factor) {
          product.getLhs().getDefiningOp<arith::SubFOp>();
 }
 
-LogicalResult Differentiator::buildGradients(Side reduced) {
+LogicalResult mlir::attn::buildGradients(GradientContext &ctx, Side reduced) {
   bool overKeys = reduced == Side::keys;
   SmallVector<Sum> sums;
-  for (auto [n, input] : llvm::enumerate(wanted)) {
-    Value argument = func.getArgument(input.argument);
+  for (auto [n, input] : llvm::enumerate(ctx.wanted)) {
+    Value argument = ctx.func.getArgument(input.argument);
     Sum sum{&input.gradient, dyn_cast<RankedTensorType>(argument.getType()),
             "d" + std::to_string(input.argument)};
     unsigned number = input.number;
-    if (input.role == Role::query && overKeys) {
+    if (input.role == InputRole::query && overKeys) {
       sum.name = number ? "dq" + std::to_string(number) : "dq";
-      if (isPart()) // The caller adds up blocks.
-        sum.type = RankedTensorType::get(sum.type.getShape(), b.getF32Type());
-      sum.terms.push_back({number, outside(op.getKeys()[number])});
-    } else if (input.role == Role::key && !overKeys) {
+      if (ctx.isPart()) // The caller adds up blocks.
+        sum.type =
+            RankedTensorType::get(sum.type.getShape(), ctx.b.getF32Type());
+      sum.terms.push_back({number, ctx.outside(ctx.op.getKeys()[number])});
+    } else if (input.role == InputRole::key && !overKeys) {
       sum.name = number ? "dk" + std::to_string(number) : "dk";
-      sum.terms.push_back({number, outside(op.getQueries()[number])});
-    } else if (input.role == Role::value && !overKeys && !monoid.isGeneral()) {
+      sum.terms.push_back({number, ctx.outside(ctx.op.getQueries()[number])});
+    } else if (input.role == InputRole::value && !overKeys &&
+               !ctx.monoid.isGeneral()) {
       sum.name = number ? "dv" + std::to_string(number) : "dv";
       sum.ofOutputs = true;
-      const Input &self = input;
+      const GradientInput &self = input;
       auto isOfInput = [&self](unsigned value) {
         return value == self.number || llvm::is_contained(self.more, value);
       };
-      for (auto [i, output] : llvm::enumerate(outputs))
-        if (output.hasChannels() && isOfInput(valueNumber(output.component)))
-          sum.terms.push_back({unsigned(i), cotangents[i]});
+      for (auto [i, output] : llvm::enumerate(ctx.outputs))
+        if (output.hasChannels() &&
+            isOfInput(valueNumber(ctx, output.component)))
+          sum.terms.push_back({unsigned(i), ctx.cotangents[i]});
       if (sum.terms.empty())
-        return op.emitOpError("expected each value that is differentiated to "
-                              "enter a result, but got argument ")
+        return ctx.op.emitOpError(
+                   "expected each value that is differentiated to "
+                   "enter a result, but got argument ")
                << input.argument << " that does not";
     } else if (input.isOfPairs() &&
-               input.spread == (overKeys ? Spread::rows : Spread::keys)) {
+               input.spread ==
+                   (overKeys ? InputSpread::rows : InputSpread::keys)) {
       sum.isUnit = true;
       sum.rowPart = input.rowPart;
-      Value like = overKeys ? op.getQueries().front() : op.getKeys().front();
+      Value like =
+          overKeys ? ctx.op.getQueries().front() : ctx.op.getKeys().front();
       sum.type = RankedTensorType::get(
           cast<RankedTensorType>(like.getType()).getShape().drop_back(),
-          b.getF32Type());
+          ctx.b.getF32Type());
       sum.terms.push_back({unsigned(n), Value()});
     } else {
       continue;
@@ -490,9 +523,9 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
         llvm::any_of(group, [](const Sum &sum) { return !sum.ofOutputs; });
 
     SmallVector<Value> left, right, values;
-    capturePairs(reduced, wantsScores, left, right);
+    capturePairs(ctx, reduced, wantsScores, left, right);
     for (Sum &sum : group)
-      capture(sum.rowPart);
+      ctx.capture(sum.rowPart);
 
     SmallVector<Component> components;
     SmallVector<std::string> names;
@@ -509,23 +542,23 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
       types.push_back(sum.type);
     }
     FlatSymbolRefAttr monoidRef =
-        makeSum(overKeys ? "_queries" : "_keys", components, names);
+        makeSum(ctx, overKeys ? "_queries" : "_keys", components, names);
     auto reduction =
-        makeReduction(monoidRef, reduced, types, left, right, values);
-    reduction->setAttr(getDeadIsZeroName(), b.getUnitAttr());
-    if (func->hasAttr(getAnyOrderName()))
-      reduction->setAttr(getAnyOrderName(), b.getUnitAttr());
-    buildMask(reduced, reduction.getMask());
+        makeReduction(ctx, monoidRef, reduced, types, left, right, values);
+    reduction->setAttr(getDeadIsZeroName(), ctx.b.getUnitAttr());
+    if (ctx.func->hasAttr(getAnyOrderName()))
+      reduction->setAttr(getAnyOrderName(), ctx.b.getUnitAttr());
+    buildMask(ctx, reduced, reduction.getMask());
 
-    Type f32 = b.getF32Type(), i32 = b.getI32Type();
+    Type f32 = ctx.b.getF32Type(), i32 = ctx.b.getI32Type();
     SmallVector<Type> arguments(left.size(), f32);
     arguments.append(4, i32);
-    Block *block = openRegion(reduction.getScore(), arguments);
-    Pairs pairs;
-    if (failed(buildPair(reduced, block, wantsScores, pairs)))
+    Block *block = openRegion(ctx, reduction.getScore(), arguments);
+    PairValues pairs;
+    if (failed(buildPair(ctx, reduced, block, wantsScores, pairs)))
       return failure();
-    Value zero =
-        arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(0.0f));
+    Value zero = arith::ConstantFloatOp::create(
+        ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
     SmallVector<Value> yields;
     for (Sum &sum : group)
       for (auto &term : sum.terms) {
@@ -535,45 +568,46 @@ LogicalResult Differentiator::buildGradients(Side reduced) {
         // Where its weight is 0, a pair adds nothing to the cotangent of a dot.
         Value isLive = pairs.isLive;
         if (pairs.factor && !sum.isUnit && !sum.ofOutputs)
-          isLive = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
-                                         pairs.factor, zero);
+          isLive = arith::CmpFOp::create(
+              ctx.b, ctx.loc, arith::CmpFPredicate::UNE, pairs.factor, zero);
         bool isZero = pairs.isDeadZero &&
                       (!sum.isUnit || isProductWith(weight, pairs.factor));
         yields.push_back(
             isZero || weight == pairs.factor
                 ? weight
-                : arith::SelectOp::create(b, loc, isLive, weight, zero)
+                : arith::SelectOp::create(ctx.b, ctx.loc, isLive, weight, zero)
                       .getResult());
       }
-    YieldOp::create(b, loc, yields);
+    YieldOp::create(ctx.b, ctx.loc, yields);
 
     if (components.size() != group.size() ||
         llvm::any_of(group, [](const Sum &sum) { return sum.rowPart; })) {
       SmallVector<Type> states(components.size(), f32);
       states.append(3, i32);
-      Block *finalize = openRegion(reduction.getFinalize(), states);
+      Block *finalize = openRegion(ctx, reduction.getFinalize(), states);
       SmallVector<Value> totals;
       unsigned next = 0;
       for (Sum &sum : group) {
         Value total;
         for (size_t i = 0; i < sum.terms.size(); ++i) {
           Value part = finalize->getArgument(next++);
-          total = total ? arith::AddFOp::create(b, loc, total, part).getResult()
+          total = total ? arith::AddFOp::create(ctx.b, ctx.loc, total, part)
+                              .getResult()
                         : part;
         }
         if (sum.rowPart) {
           ValueRange position =
               finalize->getArguments().slice(components.size(), 3);
-          total = arith::AddFOp::create(b, loc, total,
-                                        ofRow(sum.rowPart, position));
+          total = arith::AddFOp::create(ctx.b, ctx.loc, total,
+                                        ofRow(ctx, sum.rowPart, position));
         }
         totals.push_back(total);
       }
-      YieldOp::create(b, loc, totals);
+      YieldOp::create(ctx.b, ctx.loc, totals);
     }
     for (auto [sum, result] : llvm::zip_equal(group, reduction.getResults()))
       *sum.gradient = result;
-    b.setInsertionPointToEnd(&target.getBody().front());
+    ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
   }
   return success();
 }

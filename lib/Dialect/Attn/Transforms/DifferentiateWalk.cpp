@@ -27,143 +27,154 @@
 //===----------------------------------------------------------------------===//
 
 #include "Adjoints.h"
-#include "Differentiator.h"
+#include "GradientContext.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace mlir::attn;
 
-LogicalResult Differentiator::checkWalk() {
-  SmallVector<Value> combined = getYielded(monoid.getCombine());
-  for (unsigned i = 0; i < numStats(); ++i) {
+LogicalResult mlir::attn::checkWalk(GradientContext &ctx) {
+  SmallVector<Value> combined = getYielded(ctx.monoid.getCombine());
+  for (unsigned i = 0; i < ctx.numStats(); ++i) {
     auto sum = combined[i].getDefiningOp<arith::AddFOp>();
     auto isOf = [&](Value a, Value b) {
-      return a == Value(monoid.getCombine().getArgument(i)) &&
-             b == Value(monoid.getCombine().getArgument(numStats() + i));
+      return a == Value(ctx.monoid.getCombine().getArgument(i)) &&
+             b ==
+                 Value(ctx.monoid.getCombine().getArgument(ctx.numStats() + i));
     };
     if (!sum ||
         !(isOf(sum.getLhs(), sum.getRhs()) || isOf(sum.getRhs(), sum.getLhs())))
-      return op.emitOpError("expected statistics that are added up, to "
-                            "differentiate @")
-             << monoid.getSymName() << ", which is "
-             << stringifyMonoidKind(monoid.getKind()) << ", but got another "
+      return ctx.op.emitOpError("expected statistics that are added up, to "
+                                "differentiate @")
+             << ctx.monoid.getSymName() << ", which is "
+             << stringifyMonoidKind(ctx.monoid.getKind())
+             << ", but got another "
              << "combine; take the logarithm of a factor for the statistic";
   }
-  if (op.getQuerySource().is(SourceKind::varlen) ||
-      op.getKeySource().is(SourceKind::varlen))
-    return op.emitOpError("expected sequences that are not packed, to "
-                          "differentiate @")
-           << monoid.getSymName() << ", which is "
-           << stringifyMonoidKind(monoid.getKind())
+  if (ctx.op.getQuerySource().is(SourceKind::varlen) ||
+      ctx.op.getKeySource().is(SourceKind::varlen))
+    return ctx.op.emitOpError("expected sequences that are not packed, to "
+                              "differentiate @")
+           << ctx.monoid.getSymName() << ", which is "
+           << stringifyMonoidKind(ctx.monoid.getKind())
            << "; pad them, with their lengths";
-  if (!op.getInit().empty())
-    return op.emitOpError("expected no init, to differentiate @")
-           << monoid.getSymName() << ", which is "
-           << stringifyMonoidKind(monoid.getKind());
-  ValueRange params = monoid.getGate().getArguments().drop_front(numStats());
-  for (auto [param, operand] : llvm::zip_equal(params, op.getParams())) {
+  if (!ctx.op.getInit().empty())
+    return ctx.op.emitOpError("expected no init, to differentiate @")
+           << ctx.monoid.getSymName() << ", which is "
+           << stringifyMonoidKind(ctx.monoid.getKind());
+  ValueRange params =
+      ctx.monoid.getGate().getArguments().drop_front(ctx.numStats());
+  for (auto [param, operand] : llvm::zip_equal(params, ctx.op.getParams())) {
     auto argument = dyn_cast<BlockArgument>(operand);
     bool isWanted =
-        argument &&
-        (inputs.empty() || llvm::is_contained(inputs, argument.getArgNumber()));
+        argument && (ctx.inputs.empty() ||
+                     llvm::is_contained(ctx.inputs, argument.getArgNumber()));
     if (isWanted && !param.use_empty())
-      return op.emitOpError("expected a gate without parameters that are "
-                            "differentiated, but got argument ")
+      return ctx.op.emitOpError("expected a gate without parameters that are "
+                                "differentiated, but got argument ")
              << argument.getArgNumber() << "; leave it out of 'inputs'";
   }
   return success();
 }
 
-RankedTensorType Differentiator::blockType(RankedTensorType type) {
+RankedTensorType mlir::attn::blockType(GradientContext &ctx,
+                                       RankedTensorType type) {
   SmallVector<int64_t> shape(type.getShape());
   shape.back() = pairKeys;
-  return RankedTensorType::get(shape, b.getF32Type());
+  return RankedTensorType::get(shape, ctx.b.getF32Type());
 }
 
 //===----------------------------------------------------------------------===//
 // What a walk brings
 //===----------------------------------------------------------------------===//
 
-void Differentiator::addWalkArguments(bool isStates, AddArgument addArgument) {
-  auto keys = cast<RankedTensorType>(op.getKeys().front().getType());
-  auto queries = cast<RankedTensorType>(op.getQueries().front().getType());
-  walk = {};
-  walk.stats.resize(numStats());
-  walk.beyond.resize(numStats());
-  bool isSuffix = monoid.getKind() == MonoidKind::suffix;
+void mlir::attn::addWalkArguments(GradientContext &ctx, bool isStates,
+                                  AddArgument addArgument) {
+  auto keys = cast<RankedTensorType>(ctx.op.getKeys().front().getType());
+  auto queries = cast<RankedTensorType>(ctx.op.getQueries().front().getType());
+  ctx.walk = {};
+  ctx.walk.stats.resize(ctx.numStats());
+  ctx.walk.beyond.resize(ctx.numStats());
+  bool isSuffix = ctx.monoid.getKind() == MonoidKind::suffix;
   StringRef beyond = isSuffix ? "later" : "earlier";
-  for (auto [i, stat] : llvm::enumerate(walk.stats))
-    addArgument(rowType(), beyond + Twine(i), stat);
+  for (auto [i, stat] : llvm::enumerate(ctx.walk.stats))
+    addArgument(rowType(ctx), beyond + Twine(i), stat);
   if (isStates) {
-    addArgument(blockType(keys), "is_later",
-                isSuffix ? walk.isBeyond : walk.isOpposite);
-    addArgument(blockType(keys), "is_earlier",
-                isSuffix ? walk.isOpposite : walk.isBeyond);
+    addArgument(blockType(ctx, keys), "is_later",
+                isSuffix ? ctx.walk.isBeyond : ctx.walk.isOpposite);
+    addArgument(blockType(ctx, keys), "is_earlier",
+                isSuffix ? ctx.walk.isOpposite : ctx.walk.isBeyond);
     return;
   }
-  for (auto [i, sum] : llvm::enumerate(walk.beyond))
-    addArgument(blockType(queries), beyond + "_in_block" + Twine(i), sum);
-  addArgument(rowType(), "rest", walk.rest);
-  addArgument(blockType(queries), "rest_in_block", walk.opposite);
+  for (auto [i, sum] : llvm::enumerate(ctx.walk.beyond))
+    addArgument(blockType(ctx, queries), beyond + "_in_block" + Twine(i), sum);
+  addArgument(rowType(ctx), "rest", ctx.walk.rest);
+  addArgument(blockType(ctx, queries), "rest_in_block", ctx.walk.opposite);
 }
 
-void Differentiator::captureWalk(bool wantsScores) {
-  for (Value value : llvm::concat<Value>(walk.stats, walk.beyond))
-    capture(value);
+void mlir::attn::captureWalk(GradientContext &ctx, bool wantsScores) {
+  for (Value value : llvm::concat<Value>(ctx.walk.stats, ctx.walk.beyond))
+    ctx.capture(value);
   if (!wantsScores)
     return;
-  capture(walk.rest);
-  capture(walk.opposite);
-  for (Value end : rows.ends)
-    capture(end);
+  ctx.capture(ctx.walk.rest);
+  ctx.capture(ctx.walk.opposite);
+  for (Value end : ctx.rows.ends)
+    ctx.capture(end);
 }
 
-Value Differentiator::ofPair(Value tensor, ValueRange position, Value key) {
+Value mlir::attn::ofPair(GradientContext &ctx, Value tensor,
+                         ValueRange position, Value key) {
   SmallVector<Value> indices;
   for (Value at : {position[0], position[1], position[2], key})
-    indices.push_back(arith::IndexCastOp::create(b, loc, b.getIndexType(), at));
-  return tensor::ExtractOp::create(b, loc, in(tensor), indices);
+    indices.push_back(
+        arith::IndexCastOp::create(ctx.b, ctx.loc, ctx.b.getIndexType(), at));
+  return tensor::ExtractOp::create(ctx.b, ctx.loc, ctx.in(tensor), indices);
 }
 
 //===----------------------------------------------------------------------===//
 // Pairs
 //===----------------------------------------------------------------------===//
 
-void Differentiator::scaleByGates(Adjoints &adjoints, ValueRange position,
-                                  Value key, MutableArrayRef<Value> weights) {
+void mlir::attn::scaleByGates(GradientContext &ctx, Adjoints &adjoints,
+                              ValueRange position, Value key,
+                              MutableArrayRef<Value> weights) {
   SmallVector<Value> sums;
-  for (auto [stat, within] : llvm::zip_equal(walk.stats, walk.beyond))
-    sums.push_back(arith::AddFOp::create(b, loc, ofRow(stat, position),
-                                         ofPair(within, position, key)));
-  llvm::append_range(sums, paramsOf());
-  Value gate = inlineRegion(b, monoid.getGate(), sums).front();
+  for (auto [stat, within] : llvm::zip_equal(ctx.walk.stats, ctx.walk.beyond))
+    sums.push_back(arith::AddFOp::create(ctx.b, ctx.loc,
+                                         ofRow(ctx, stat, position),
+                                         ofPair(ctx, within, position, key)));
+  llvm::append_range(sums, paramsOf(ctx));
+  Value gate = inlineRegion(ctx.b, ctx.monoid.getGate(), sums).front();
   for (Value &weight : weights)
     weight = adjoints.multiply(gate, weight);
 }
 
-LogicalResult Differentiator::addStatCotangents(Adjoints &adjoints,
-                                                ValueRange position, Value key,
-                                                ValueRange stats) {
+LogicalResult mlir::attn::addStatCotangents(GradientContext &ctx,
+                                            Adjoints &adjoints,
+                                            ValueRange position, Value key,
+                                            ValueRange stats) {
   // The slopes of the gate at 0.
-  Adjoints slopes(b, loc);
+  Adjoints slopes(ctx.b, ctx.loc);
   SmallVector<Value> zeros;
-  for (unsigned i = 0; i < numStats(); ++i)
+  for (unsigned i = 0; i < ctx.numStats(); ++i)
     slopes.addRoot(zeros.emplace_back(slopes.zero()));
   SmallVector<Value> arguments(zeros);
-  llvm::append_range(arguments, paramsOf());
-  Value gate = inlineRegion(b, monoid.getGate(), arguments).front();
+  llvm::append_range(arguments, paramsOf(ctx));
+  Value gate = inlineRegion(ctx.b, ctx.monoid.getGate(), arguments).front();
   slopes.follow();
   slopes.add(gate, slopes.constant(1));
   if (failed(slopes.sweep()))
     return failure();
-  Value rest = arith::AddFOp::create(b, loc, ofRow(walk.rest, position),
-                                     ofPair(walk.opposite, position, key));
+  Value rest =
+      arith::AddFOp::create(ctx.b, ctx.loc, ofRow(ctx, ctx.walk.rest, position),
+                            ofPair(ctx, ctx.walk.opposite, position, key));
   for (auto [i, stat] : llvm::enumerate(stats)) {
     if (Value slope = slopes.get(zeros[i]))
       adjoints.add(stat, adjoints.multiply(rest, slope));
-    if (rows.ends[i])
-      adjoints.add(stat, ofRow(rows.ends[i], position));
+    if (ctx.rows.ends[i])
+      adjoints.add(stat, ofRow(ctx, ctx.rows.ends[i], position));
   }
   return success();
 }
@@ -174,96 +185,99 @@ LogicalResult Differentiator::addStatCotangents(Adjoints &adjoints,
 
 /// The sums of statistics: for each of them one for pairs, then one of the
 /// block.
-void Differentiator::sumStats() {
+static void sumStats(GradientContext &ctx) {
   SmallVector<Value> left, right;
-  capturePairs(Side::keys, /*wantsScores=*/false, left, right);
-  auto queries = cast<RankedTensorType>(op.getQueries().front().getType());
-  SmallVector<Component> components(numStats(), Component::value);
-  components.append(numStats(), Component::unit);
-  SmallVector<Type> types(numStats(), blockType(queries));
-  types.append(numStats(), rowType());
+  capturePairs(ctx, Side::keys, /*wantsScores=*/false, left, right);
+  auto queries = cast<RankedTensorType>(ctx.op.getQueries().front().getType());
+  SmallVector<Component> components(ctx.numStats(), Component::value);
+  components.append(ctx.numStats(), Component::unit);
+  SmallVector<Type> types(ctx.numStats(), blockType(ctx, queries));
+  types.append(ctx.numStats(), rowType(ctx));
   SmallVector<std::string> names;
   for (StringRef name : {"beyond", "sum"})
-    for (unsigned i = 0; i < numStats(); ++i)
+    for (unsigned i = 0; i < ctx.numStats(); ++i)
       names.push_back((name + Twine(i)).str());
-  auto reduction =
-      makeReduction(makeSum("_stats", components, names), Side::keys, types,
-                    left, right, SmallVector<Value>(numStats(), walk.isBeyond));
+  auto reduction = makeReduction(
+      ctx, makeSum(ctx, "_stats", components, names), Side::keys, types, left,
+      right, SmallVector<Value>(ctx.numStats(), ctx.walk.isBeyond));
   reduction.setPrecision(ProductPrecision::ieee);
-  buildMask(Side::keys, reduction.getMask());
-  SmallVector<Type> taken(left.size(), b.getF32Type());
-  taken.append(4, b.getI32Type());
-  Block *block = openRegion(reduction.getScore(), taken);
+  buildMask(ctx, Side::keys, reduction.getMask());
+  SmallVector<Type> taken(left.size(), ctx.b.getF32Type());
+  taken.append(4, ctx.b.getI32Type());
+  Block *block = openRegion(ctx, reduction.getScore(), taken);
   SmallVector<Value> arguments(block->getArguments().take_front(left.size()));
-  llvm::append_range(
-      arguments,
-      positionsOf(Side::keys, block->getArguments().slice(left.size(), 4)));
-  llvm::append_range(arguments, inCaptures());
+  llvm::append_range(arguments,
+                     positionsOf(ctx, Side::keys,
+                                 block->getArguments().slice(left.size(), 4)));
+  llvm::append_range(arguments, inCaptures(ctx));
   auto number = [&](float value) -> Value {
-    return arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
+    return arith::ConstantFloatOp::create(ctx.b, ctx.loc, ctx.b.getF32Type(),
                                           APFloat(value));
   };
-  SmallVector<Value> lifted = inlineRegion(b, work.getScore(), arguments);
-  Value live = isLive(lifted), zero = number(0);
-  llvm::append_range(lifted, paramsOf());
+  SmallVector<Value> lifted =
+      inlineRegion(ctx.b, ctx.work.getScore(), arguments);
+  Value live = isLive(ctx, lifted), zero = number(0);
+  llvm::append_range(lifted, paramsOf(ctx));
   // Products with zeros take finite numbers; a gate of 2^100 is 0 or infinite.
   SmallVector<Value> stats;
-  for (Value stat : ArrayRef(inlineRegion(b, monoid.getLift(), lifted))
-                        .take_front(numStats())) {
-    stat = arith::MaximumFOp::create(b, loc, stat, number(-0x1p100f));
-    stat = arith::MinimumFOp::create(b, loc, stat, number(0x1p100f));
-    stats.push_back(arith::SelectOp::create(b, loc, live, stat, zero));
+  for (Value stat : ArrayRef(inlineRegion(ctx.b, ctx.monoid.getLift(), lifted))
+                        .take_front(ctx.numStats())) {
+    stat = arith::MaximumFOp::create(ctx.b, ctx.loc, stat, number(-0x1p100f));
+    stat = arith::MinimumFOp::create(ctx.b, ctx.loc, stat, number(0x1p100f));
+    stats.push_back(arith::SelectOp::create(ctx.b, ctx.loc, live, stat, zero));
   }
-  stats.append(stats.begin(), stats.begin() + numStats());
-  YieldOp::create(b, loc, stats);
-  walk.beyond.assign(reduction.getResults().begin(),
-                     reduction.getResults().begin() + numStats());
-  b.setInsertionPointToEnd(&target.getBody().front());
+  stats.append(stats.begin(), stats.begin() + ctx.numStats());
+  YieldOp::create(ctx.b, ctx.loc, stats);
+  ctx.walk.beyond.assign(reduction.getResults().begin(),
+                         reduction.getResults().begin() + ctx.numStats());
+  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
 }
 
 /// Those of weights times their cotangents.
-LogicalResult Differentiator::sumRests() {
+static LogicalResult sumRests(GradientContext &ctx) {
   SmallVector<Value> left, right;
-  capturePairs(Side::keys, /*wantsScores=*/true, left, right);
-  auto queries = cast<RankedTensorType>(op.getQueries().front().getType());
+  capturePairs(ctx, Side::keys, /*wantsScores=*/true, left, right);
+  auto queries = cast<RankedTensorType>(ctx.op.getQueries().front().getType());
   auto reduction =
-      makeReduction(makeSum("_rests", {Component::value, Component::unit},
+      makeReduction(ctx,
+                    makeSum(ctx, "_rests", {Component::value, Component::unit},
                             {"opposite", "rest"}),
-                    Side::keys, {blockType(queries), rowType()}, left, right,
-                    walk.isOpposite);
+                    Side::keys, {blockType(ctx, queries), rowType(ctx)}, left,
+                    right, ctx.walk.isOpposite);
   reduction.setPrecision(ProductPrecision::ieee);
-  buildMask(Side::keys, reduction.getMask());
-  SmallVector<Type> taken(left.size(), b.getF32Type());
-  taken.append(4, b.getI32Type());
-  Block *block = openRegion(reduction.getScore(), taken);
-  Pairs pairs;
+  buildMask(ctx, Side::keys, reduction.getMask());
+  SmallVector<Type> taken(left.size(), ctx.b.getF32Type());
+  taken.append(4, ctx.b.getI32Type());
+  Block *block = openRegion(ctx, reduction.getScore(), taken);
+  PairValues pairs;
   pairs.wantsTotal = true;
-  if (failed(buildPair(Side::keys, block, /*wantsScores=*/true, pairs)))
+  if (failed(buildPair(ctx, Side::keys, block, /*wantsScores=*/true, pairs)))
     return failure();
-  Value zero =
-      arith::ConstantFloatOp::create(b, loc, b.getF32Type(), APFloat(0.0f));
+  Value zero = arith::ConstantFloatOp::create(
+      ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
   Value total = pairs.total ? pairs.total : zero;
-  total = arith::SelectOp::create(b, loc, pairs.isLive, total, zero);
-  YieldOp::create(b, loc, ValueRange{total, total});
-  walk.opposite = reduction.getResult(0);
-  walk.rest = reduction.getResult(1);
-  b.setInsertionPointToEnd(&target.getBody().front());
+  total = arith::SelectOp::create(ctx.b, ctx.loc, pairs.isLive, total, zero);
+  YieldOp::create(ctx.b, ctx.loc, ValueRange{total, total});
+  ctx.walk.opposite = reduction.getResult(0);
+  ctx.walk.rest = reduction.getResult(1);
+  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
   return success();
 }
 
-LogicalResult Differentiator::buildStates() {
-  startBackward("_states");
-  if (failed(buildRows()))
+LogicalResult mlir::attn::buildStates(GradientContext &ctx) {
+  startBackward(ctx, "_states");
+  if (failed(buildRows(ctx)))
     return failure();
-  sumStats();
-  auto reduction = walk.beyond.front().getDefiningOp<AggregateOp>();
-  if (failed(sumRests()))
+  sumStats(ctx);
+  auto reduction = ctx.walk.beyond.front().getDefiningOp<AggregateOp>();
+  if (failed(sumRests(ctx)))
     return failure();
   SmallVector<Value> values(reduction.getResults());
-  values.push_back(walk.opposite);
-  values.push_back(walk.rest);
-  func::ReturnOp::create(b, loc, values);
-  target.setType(b.getFunctionType(target.getBody().front().getArgumentTypes(),
-                                   TypeRange(ValueRange(values))));
+  values.push_back(ctx.walk.opposite);
+  values.push_back(ctx.walk.rest);
+  func::ReturnOp::create(ctx.b, ctx.loc, values);
+  ctx.target.setType(
+      ctx.b.getFunctionType(ctx.target.getBody().front().getArgumentTypes(),
+                            TypeRange(ValueRange(values))));
   return success();
 }

@@ -13,7 +13,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Differentiator.h"
+#include "GradientContext.h"
 #include "StateUses.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -23,11 +23,11 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-const Differentiator::Output *Differentiator::dividedOutput() {
-  if (isWalk()) // A pair's total takes W itself.
+const GradientOutput *mlir::attn::dividedOutput(GradientContext &ctx) {
+  if (ctx.isWalk()) // A pair's total takes W itself.
     return nullptr;
-  const Output *divided = nullptr;
-  for (const Output &output : outputs) {
+  const GradientOutput *divided = nullptr;
+  for (const GradientOutput &output : ctx.outputs) {
     if (!output.hasChannels())
       continue;
     if (divided || output.isComponent)
@@ -37,20 +37,20 @@ const Differentiator::Output *Differentiator::dividedOutput() {
   return divided;
 }
 
-bool Differentiator::hasItsWeights(unsigned component) {
-  const Output *output = dividedOutput();
-  if (!output || monoid.hasFactors() || !isUnit(component))
+bool mlir::attn::hasItsWeights(GradientContext &ctx, unsigned component) {
+  const GradientOutput *output = dividedOutput(ctx);
+  if (!output || ctx.monoid.hasFactors() || !ctx.isUnit(component))
     return false;
   ValueRange lifted =
-      monoid.getLift().front().getTerminator()->getOperands().drop_front(
-          numStats());
+      ctx.monoid.getLift().front().getTerminator()->getOperands().drop_front(
+          ctx.numStats());
   Value own = lifted[output->component], other = lifted[component];
   return own == other ||
          (matchPattern(own, m_OneFloat()) && matchPattern(other, m_OneFloat()));
 }
 
-void Differentiator::reuseWeight(Block *block, Value weight, Value factor,
-                                 Pairs &pairs) {
+void mlir::attn::reuseWeight(GradientContext &ctx, Block *block, Value weight,
+                             Value factor, PairValues &pairs) {
   if (!pairs.factor)
     return;
   for (auto product :
@@ -204,53 +204,56 @@ static Value divisorOf(Value output, Value component) {
 }
 
 /// How many numbers of a row its weights are known by, or 0.
-unsigned Differentiator::numExponents() {
-  const Output *output = dividedOutput();
-  auto query = cast<RankedTensorType>(op.getQueries().front().getType());
+unsigned mlir::attn::numExponents(GradientContext &ctx) {
+  const GradientOutput *output = dividedOutput(ctx);
+  auto query = cast<RankedTensorType>(ctx.op.getQueries().front().getType());
   // The exponent of a large score is rounded, as the score is: f32 shows it.
-  if (!output || numStats() != 1 || monoid.hasFactors() ||
-      query.getElementTypeBitWidth() != 16 || !exponentialBase(monoid) ||
-      !scoreIsStatistic(monoid))
+  if (!output || ctx.numStats() != 1 || ctx.monoid.hasFactors() ||
+      query.getElementTypeBitWidth() != 16 || !exponentialBase(ctx.monoid) ||
+      !scoreIsStatistic(ctx.monoid))
     return 0;
   ValueRange lifted =
-      monoid.getLift().front().getTerminator()->getOperands().drop_front();
+      ctx.monoid.getLift().front().getTerminator()->getOperands().drop_front();
   if (!matchPattern(lifted[output->component], m_OneFloat()))
     return 0;
-  Block &score = work.getScore().front(), &end = work.getFinalize().front();
+  Block &score = ctx.work.getScore().front(),
+        &end = ctx.work.getFinalize().front();
   Value yielded = score.getTerminator()->getOperand(0);
-  unsigned count = isOfDots(yielded, op.getQueries().size()) ? 1 : 2;
-  if (!isOfDotsAndElements(yielded, op.getQueries().size()))
+  unsigned count = isOfDots(yielded, ctx.op.getQueries().size()) ? 1 : 2;
+  if (!isOfDotsAndElements(yielded, ctx.op.getQueries().size()))
     return 0;
   Value sum =
-      divisorOf(end.getTerminator()->getOperand(output - outputs.data()),
-                end.getArgument(numStats() + output->component));
-  for (unsigned k = 0; k < numComponents(); ++k)
-    if (sum == end.getArgument(numStats() + k))
-      return hasItsWeights(k) ? count : 0;
+      divisorOf(end.getTerminator()->getOperand(output - ctx.outputs.data()),
+                end.getArgument(ctx.numStats() + output->component));
+  for (unsigned k = 0; k < ctx.numComponents(); ++k)
+    if (sum == end.getArgument(ctx.numStats() + k))
+      return hasItsWeights(ctx, k) ? count : 0;
   return 0;
 }
 
 /// log2(f) - c, or -inf where the row has no weights; or log2(f) and c, which
 /// is 0 there.
-SmallVector<Value> Differentiator::exponentsOf(Value stat, Value factor) {
+SmallVector<Value> mlir::attn::exponentsOf(GradientContext &ctx, Value stat,
+                                           Value factor) {
   auto number = [&](float value) -> Value {
-    return arith::ConstantFloatOp::create(b, loc, b.getF32Type(),
+    return arith::ConstantFloatOp::create(ctx.b, ctx.loc, ctx.b.getF32Type(),
                                           APFloat(value));
   };
-  Value exponent = math::Log2Op::create(b, loc, factor);
-  Value isEmpty = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                        factor, number(0.0f));
+  Value exponent = math::Log2Op::create(ctx.b, ctx.loc, factor);
+  Value isEmpty = arith::CmpFOp::create(
+      ctx.b, ctx.loc, arith::CmpFPredicate::OEQ, factor, number(0.0f));
   SmallVector<Value> found;
-  if (numExponents() == 1) {
-    Value top =
-        arith::MulFOp::create(b, loc, stat, number(*exponentialBase(monoid)));
-    exponent = arith::SubFOp::create(b, loc, exponent, top);
+  if (numExponents(ctx) == 1) {
+    Value top = arith::MulFOp::create(ctx.b, ctx.loc, stat,
+                                      number(*exponentialBase(ctx.monoid)));
+    exponent = arith::SubFOp::create(ctx.b, ctx.loc, exponent, top);
   } else {
-    found = {arith::SelectOp::create(b, loc, isEmpty, number(0.0f), stat)};
+    found = {
+        arith::SelectOp::create(ctx.b, ctx.loc, isEmpty, number(0.0f), stat)};
   }
   Value none = number(-std::numeric_limits<float>::infinity());
-  found.insert(found.begin(),
-               arith::SelectOp::create(b, loc, isEmpty, none, exponent));
+  found.insert(found.begin(), arith::SelectOp::create(ctx.b, ctx.loc, isEmpty,
+                                                      none, exponent));
   return found;
 }
 
@@ -309,22 +312,24 @@ static Value withElements(OpBuilder &b, Location loc, Value score) {
   return arith::AddFOp::create(b, loc, withElements(b, loc, rest), element);
 }
 
-void Differentiator::useExponent(Value score, ArrayRef<Value> position,
-                                 Pairs &pairs) {
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(pairs.factor.getDefiningOp());
-  Value unit = arith::ConstantFloatOp::create(
-      b, loc, b.getF32Type(), APFloat(*exponentialBase(monoid)));
-  Value sum = ofRow(rows.exponents.front(), position);
+void mlir::attn::useExponent(GradientContext &ctx, Value score,
+                             ArrayRef<Value> position, PairValues &pairs) {
+  OpBuilder::InsertionGuard guard(ctx.b);
+  ctx.b.setInsertionPoint(pairs.factor.getDefiningOp());
+  Value unit =
+      arith::ConstantFloatOp::create(ctx.b, ctx.loc, ctx.b.getF32Type(),
+                                     APFloat(*exponentialBase(ctx.monoid)));
+  Value sum = ofRow(ctx, ctx.rows.exponents.front(), position);
   Value exponent;
-  if (rows.exponents.size() == 1) {
-    exponent = addScore(b, loc, score, unit, sum);
+  if (ctx.rows.exponents.size() == 1) {
+    exponent = addScore(ctx.b, ctx.loc, score, unit, sum);
   } else {
-    Value above = arith::SubFOp::create(b, loc, withElements(b, loc, score),
-                                        ofRow(rows.exponents.back(), position));
-    exponent = math::FmaOp::create(b, loc, above, unit, sum);
+    Value above = arith::SubFOp::create(
+        ctx.b, ctx.loc, withElements(ctx.b, ctx.loc, score),
+        ofRow(ctx, ctx.rows.exponents.back(), position));
+    exponent = math::FmaOp::create(ctx.b, ctx.loc, above, unit, sum);
   }
-  Value weight = math::Exp2Op::create(b, loc, exponent);
+  Value weight = math::Exp2Op::create(ctx.b, ctx.loc, exponent);
   for (Value &known : pairs.weights)
     if (known == pairs.factor)
       known = weight;
@@ -351,7 +356,8 @@ static void takeApart(Value product, Value weight, bool &hasWeight,
   }
 }
 
-Value Differentiator::withScale(Value cotangent, const Pairs &pairs) {
+Value mlir::attn::withScale(GradientContext &ctx, Value cotangent,
+                            const PairValues &pairs) {
   if (!cotangent || !pairs.isDeadZero)
     return cotangent;
   SmallVector<Value> uniform, others;
@@ -365,13 +371,14 @@ Value Differentiator::withScale(Value cotangent, const Pairs &pairs) {
   others.erase(found);
   Value scale = uniform.front();
   for (Value factor : ArrayRef(uniform).drop_front())
-    scale = multiplyUniform(b, loc, scale, factor);
-  Value ofRow = arith::MulFOp::create(b, loc, difference.getRhs(),
-                                      arith::NegFOp::create(b, loc, scale));
+    scale = multiplyUniform(ctx.b, ctx.loc, scale, factor);
+  Value ofRow =
+      arith::MulFOp::create(ctx.b, ctx.loc, difference.getRhs(),
+                            arith::NegFOp::create(ctx.b, ctx.loc, scale));
   Value product =
-      math::FmaOp::create(b, loc, difference.getLhs(), scale, ofRow);
-  product = arith::MulFOp::create(b, loc, product, pairs.factor);
+      math::FmaOp::create(ctx.b, ctx.loc, difference.getLhs(), scale, ofRow);
+  product = arith::MulFOp::create(ctx.b, ctx.loc, product, pairs.factor);
   for (Value factor : others)
-    product = arith::MulFOp::create(b, loc, product, factor);
+    product = arith::MulFOp::create(ctx.b, ctx.loc, product, factor);
   return product;
 }
