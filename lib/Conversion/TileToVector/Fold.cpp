@@ -12,34 +12,35 @@
 //===----------------------------------------------------------------------===//
 
 #include "BodyVectorizer.h"
-#include "KernelLowering.h"
+#include "VectorContext.h"
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
 
 using namespace mlir;
 using namespace mlir::tile;
 
 /// One key's turn in a fold: the states after it.
-SmallVector<Value> KernelLowering::foldKey(FoldOp op, Value r, Value c, Value d,
-                                           int64_t width,
-                                           ArrayRef<Value> carried,
-                                           LogicalResult &status) {
+static SmallVector<Value> foldKey(VectorContext &ctx, FoldOp op, Value r,
+                                  Value c, Value d, int64_t width,
+                                  ArrayRef<Value> carried,
+                                  LogicalResult &status) {
   Location loc = op.getLoc();
   Block &body = op.getBody().front();
-  BodyVectorizer vectorizer(builder, width);
+  BodyVectorizer vectorizer(ctx.builder, width);
   auto cast32 = [&](Value value) -> Value {
-    return arith::IndexCastOp::create(builder, loc, builder.getI32Type(),
-                                      value);
+    return arith::IndexCastOp::create(ctx.builder, loc,
+                                      ctx.builder.getI32Type(), value);
   };
   vectorizer.mapUniform(body.getArgument(0), cast32(r));
   vectorizer.mapUniform(body.getArgument(1), cast32(c));
   unsigned next = 2;
   for (Value score : op.getScores())
-    vectorizer.mapUniform(
-        body.getArgument(next++),
-        memref::LoadOp::create(builder, loc, buffer(score), ValueRange{r, c}));
+    vectorizer.mapUniform(body.getArgument(next++),
+                          memref::LoadOp::create(ctx.builder, loc,
+                                                 ctx.buffer(score),
+                                                 ValueRange{r, c}));
   for (Value value : op.getValues())
     vectorizer.mapVector(body.getArgument(next++),
-                         loadVector(buffer(value), {c, d}, width));
+                         ctx.loadVector(ctx.buffer(value), {c, d}, width));
   for (Value state : carried) {
     if (isa<VectorType>(state.getType()))
       vectorizer.mapVector(body.getArgument(next++), state);
@@ -66,139 +67,143 @@ SmallVector<Value> KernelLowering::foldKey(FoldOp op, Value r, Value c, Value d,
 /// Keys are compared with the threshold a vector at a time. Those of a vector
 /// that has one above it are asked again one by one, since each that is folded
 /// may raise it.
-LogicalResult KernelLowering::lowerThresholdFold(FoldOp op,
-                                                 unsigned threshold) {
+static LogicalResult lowerThresholdFold(VectorContext &ctx, FoldOp op,
+                                        unsigned threshold) {
   Location loc = op.getLoc();
   Value scores = op.getScores().front();
   auto type = cast<TileType>(scores.getType());
-  int64_t width = std::gcd(type.getCols(), lanes);
+  int64_t width = std::gcd(type.getCols(), ctx.lanes);
   for (Value result : op.getResults())
-    buffers[result] = allocate(cast<TileType>(result.getType()));
+    ctx.buffers[result] = ctx.allocate(cast<TileType>(result.getType()));
   LogicalResult status = success();
   Value r;
   auto passes = [&](Value c, int64_t count, Value least) -> Value {
     auto read = [&](Value tile) -> Value {
       if (count > 1)
-        return loadVector(buffer(tile), {r, c}, count);
-      return memref::LoadOp::create(builder, loc, buffer(tile),
+        return ctx.loadVector(ctx.buffer(tile), {r, c}, count);
+      return memref::LoadOp::create(ctx.builder, loc, ctx.buffer(tile),
                                     ValueRange{r, c});
     };
     // A score that is no number passes.
     Value above = arith::CmpFOp::create(
-        builder, loc, arith::CmpFPredicate::UGT, read(scores),
-        count > 1 ? splat(least, count) : least);
+        ctx.builder, loc, arith::CmpFPredicate::UGT, read(scores),
+        count > 1 ? ctx.splat(least, count) : least);
     if (!op.getLive())
       return above;
-    Value live = fromStorage(builder, read(op.getLive()), builder.getI1Type());
-    return arith::AndIOp::create(builder, loc, above, live);
+    Value live =
+        fromStorage(ctx.builder, read(op.getLive()), ctx.builder.getI1Type());
+    return arith::AndIOp::create(ctx.builder, loc, above, live);
   };
   using States = SmallVector<Value>;
   auto branch = [&](Value condition, ArrayRef<Value> states,
                     function_ref<States()> then) -> States {
-    auto ifOp = scf::IfOp::create(builder, loc, ValueRange(states).getTypes(),
-                                  condition, /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(ifOp.elseBlock());
-    scf::YieldOp::create(builder, loc, states);
-    builder.setInsertionPointToStart(ifOp.thenBlock());
+    auto ifOp =
+        scf::IfOp::create(ctx.builder, loc, ValueRange(states).getTypes(),
+                          condition, /*withElseRegion=*/true);
+    OpBuilder::InsertionGuard guard(ctx.builder);
+    ctx.builder.setInsertionPointToStart(ifOp.elseBlock());
+    scf::YieldOp::create(ctx.builder, loc, states);
+    ctx.builder.setInsertionPointToStart(ifOp.thenBlock());
     States next = then();
-    scf::YieldOp::create(builder, loc, failed(status) ? States(states) : next);
+    scf::YieldOp::create(ctx.builder, loc,
+                         failed(status) ? States(states) : next);
     return ifOp.getResults();
   };
-  loop(type.getRows(), 1, loc, [&](Value row) {
+  ctx.loop(type.getRows(), 1, loc, [&](Value row) {
     r = row;
     States initial;
     for (Value state : op.getStates())
       initial.push_back(
-          memref::LoadOp::create(builder, loc, buffer(state), row));
-    States folded = carry(
+          memref::LoadOp::create(ctx.builder, loc, ctx.buffer(state), row));
+    States folded = ctx.carry(
         type.getCols() / width, initial, loc,
         [&](Value number, ArrayRef<Value> carried) -> States {
           Value first =
-              arith::MulIOp::create(builder, loc, number, index(width));
+              arith::MulIOp::create(ctx.builder, loc, number, ctx.index(width));
           Value above = passes(first, width, carried[threshold]);
-          Value some = width == 1
-                           ? above
-                           : vector::ReductionOp::create(
-                                 builder, loc, vector::CombiningKind::OR, above)
-                                 .getResult();
+          Value some = width == 1 ? above
+                                  : vector::ReductionOp::create(
+                                        ctx.builder, loc,
+                                        vector::CombiningKind::OR, above)
+                                        .getResult();
           return branch(some, carried, [&] {
-            return carry(width, carried, loc,
-                         [&](Value lane, ArrayRef<Value> states) -> States {
-                           Value c =
-                               arith::AddIOp::create(builder, loc, first, lane);
-                           Value one = passes(c, 1, states[threshold]);
-                           return branch(one, states, [&] {
-                             return foldKey(op, r, c, index(0), /*width=*/1,
-                                            states, status);
-                           });
-                         });
+            return ctx.carry(width, carried, loc,
+                             [&](Value lane, ArrayRef<Value> states) -> States {
+                               Value c = arith::AddIOp::create(ctx.builder, loc,
+                                                               first, lane);
+                               Value one = passes(c, 1, states[threshold]);
+                               return branch(one, states, [&] {
+                                 return foldKey(ctx, op, r, c, ctx.index(0),
+                                                /*width=*/1, states, status);
+                               });
+                             });
           });
         });
     for (auto [value, result] : llvm::zip(folded, op.getResults()))
-      memref::StoreOp::create(builder, loc, value, buffer(result), row);
+      memref::StoreOp::create(ctx.builder, loc, value, ctx.buffer(result), row);
   });
   return status;
 }
 
-LogicalResult KernelLowering::lowerFold(FoldOp op) {
+LogicalResult mlir::tile::lowerFold(VectorContext &ctx, FoldOp op) {
   if (std::optional<unsigned> threshold = getThreshold(op))
-    return lowerThresholdFold(op, *threshold);
+    return lowerThresholdFold(ctx, op, *threshold);
   Location loc = op.getLoc();
   auto scoreType = cast<TileType>(op.getScores()[0].getType());
   int64_t rows = scoreType.getRows(), keys = scoreType.getCols();
   int64_t channels = 1;
   for (Value state : op.getStates())
     channels = std::max(channels, cast<TileType>(state.getType()).getCols());
-  int64_t width = channels == 1 ? 1 : lanes;
+  int64_t width = channels == 1 ? 1 : ctx.lanes;
 
   // Row states are computed again for every group of channels, so their
   // results must not overwrite what the next group starts from.
   for (auto [state, result] : llvm::zip(op.getStates(), op.getResults())) {
     if (cast<TileType>(state.getType()).isRowVector())
-      buffers[result] = allocate(cast<TileType>(result.getType()));
+      ctx.buffers[result] = ctx.allocate(cast<TileType>(result.getType()));
     else
-      resultBuffer(result, state, op);
+      ctx.resultBuffer(result, state, op);
   }
   LogicalResult status = success();
-  loop(rows, 1, loc, [&](Value r) {
-    loop(channels, width, loc, [&](Value d) {
+  ctx.loop(rows, 1, loc, [&](Value r) {
+    ctx.loop(channels, width, loc, [&](Value d) {
       SmallVector<Value> initial;
       for (Value state : op.getStates()) {
         if (cast<TileType>(state.getType()).isRowVector())
           initial.push_back(
-              memref::LoadOp::create(builder, loc, buffer(state), r));
+              memref::LoadOp::create(ctx.builder, loc, ctx.buffer(state), r));
         else
-          initial.push_back(loadVector(buffer(state), {r, d}, width));
+          initial.push_back(ctx.loadVector(ctx.buffer(state), {r, d}, width));
       }
       auto step = [&](Value c, ArrayRef<Value> carried) -> SmallVector<Value> {
         if (!op.getLive())
-          return foldKey(op, r, c, d, width, carried, status);
-        Value byte = memref::LoadOp::create(builder, loc, buffer(op.getLive()),
-                                            ValueRange{r, c});
-        Value live = fromStorage(builder, byte, builder.getI1Type());
+          return foldKey(ctx, op, r, c, d, width, carried, status);
+        Value byte = memref::LoadOp::create(
+            ctx.builder, loc, ctx.buffer(op.getLive()), ValueRange{r, c});
+        Value live = fromStorage(ctx.builder, byte, ctx.builder.getI1Type());
         auto branch =
-            scf::IfOp::create(builder, loc, ValueRange(initial).getTypes(),
+            scf::IfOp::create(ctx.builder, loc, ValueRange(initial).getTypes(),
                               live, /*withElseRegion=*/true);
-        OpBuilder::InsertionGuard guard(builder);
-        builder.setInsertionPointToStart(branch.thenBlock());
+        OpBuilder::InsertionGuard guard(ctx.builder);
+        ctx.builder.setInsertionPointToStart(branch.thenBlock());
         SmallVector<Value> values =
-            foldKey(op, r, c, d, width, carried, status);
+            foldKey(ctx, op, r, c, d, width, carried, status);
         if (failed(status))
           return {};
-        scf::YieldOp::create(builder, loc, values);
-        builder.setInsertionPointToStart(branch.elseBlock());
-        scf::YieldOp::create(builder, loc, carried);
+        scf::YieldOp::create(ctx.builder, loc, values);
+        ctx.builder.setInsertionPointToStart(branch.elseBlock());
+        scf::YieldOp::create(ctx.builder, loc, carried);
         return branch.getResults();
       };
-      SmallVector<Value> folded = carry(keys, initial, loc, step);
+      SmallVector<Value> folded = ctx.carry(keys, initial, loc, step);
       if (failed(status))
         return;
       for (auto [value, result] : llvm::zip(folded, op.getResults())) {
         if (isa<VectorType>(value.getType()))
-          storeVector(value, buffer(result), {r, d});
+          ctx.storeVector(value, ctx.buffer(result), {r, d});
         else
-          memref::StoreOp::create(builder, loc, value, buffer(result), r);
+          memref::StoreOp::create(ctx.builder, loc, value, ctx.buffer(result),
+                                  r);
       }
     });
   });

@@ -12,11 +12,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "KernelLowering.h"
+#include "VectorContext.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::tile;
+
+static bool canReadInPlace(VectorContext &ctx, LoadOp op);
 
 /// Whether `op`, or an operation in it, writes memory.
 static bool writes(Operation *op) {
@@ -31,15 +33,15 @@ static bool writes(Operation *op) {
       .wasInterrupted();
 }
 
-bool KernelLowering::readsInPlace(LoadOp op) {
+bool mlir::tile::readsInPlace(VectorContext &ctx, LoadOp op) {
   // Decided before what follows it is lowered.
-  auto [known, isNew] = inPlace.try_emplace(op, false);
+  auto [known, isNew] = ctx.inPlace.try_emplace(op, false);
   if (isNew)
-    known->second = canReadInPlace(op);
+    known->second = canReadInPlace(ctx, op);
   return known->second;
 }
 
-bool KernelLowering::canReadInPlace(LoadOp op) {
+static bool canReadInPlace(VectorContext &ctx, LoadOp op) {
   auto type = cast<TileType>(op.getType());
   auto memory = dyn_cast<MemRefType>(op.getSource().getType());
   APInt column;
@@ -70,22 +72,24 @@ bool KernelLowering::canReadInPlace(LoadOp op) {
   return last != op;
 }
 
-void KernelLowering::openInPlace(LoadOp op) {
+void mlir::tile::openInPlace(VectorContext &ctx, LoadOp op) {
   auto memory = cast<MemRefType>(op.getSource().getType());
   auto type = cast<TileType>(op.getType());
   SmallVector<OpFoldResult> offsets(op.getIndices().begin(),
                                     op.getIndices().end());
-  OpFoldResult one = builder.getIndexAttr(1);
+  OpFoldResult one = ctx.builder.getIndexAttr(1);
   SmallVector<OpFoldResult> sizes(offsets.size(), one), strides(sizes);
-  sizes[sizes.size() - 2] = builder.getIndexAttr(type.getRows());
-  sizes.back() = builder.getIndexAttr(type.getCols());
+  sizes[sizes.size() - 2] = ctx.builder.getIndexAttr(type.getRows());
+  sizes.back() = ctx.builder.getIndexAttr(type.getCols());
   auto view = cast<MemRefType>(memref::SubViewOp::inferRankReducedResultType(
       {type.getRows(), type.getCols()}, memory, offsets, sizes, strides));
-  buffers[op.getResult()] = memref::SubViewOp::create(
-      builder, op.getLoc(), view, op.getSource(), offsets, sizes, strides);
+  ctx.buffers[op.getResult()] = memref::SubViewOp::create(
+      ctx.builder, op.getLoc(), view, op.getSource(), offsets, sizes, strides);
 }
 
-StoreOp KernelLowering::findUpdate(Value result, LoadOp load) {
+/// The store that brings a result to where `load` has read its operand, so
+/// that it may be computed there; or null.
+StoreOp mlir::tile::findUpdate(VectorContext &ctx, Value result, LoadOp load) {
   StoreOp store;
   for (Operation *user : result.getUsers()) {
     auto own = dyn_cast<StoreOp>(user);
@@ -112,11 +116,11 @@ StoreOp KernelLowering::findUpdate(Value result, LoadOp load) {
       return {};
   }
   // Another name of the same place; those of other blocks end before a store.
-  for (auto [value, memref] : buffers) {
+  for (auto [value, memref] : ctx.buffers) {
     auto other = value.getDefiningOp<LoadOp>();
     if (other && other != load && other->getBlock() == op->getBlock() &&
-        other.getSource() == load.getSource() && readsInPlace(other) &&
-        !diesAt(value, op))
+        other.getSource() == load.getSource() && readsInPlace(ctx, other) &&
+        !ctx.diesAt(value, op))
       return {};
   }
   return store;

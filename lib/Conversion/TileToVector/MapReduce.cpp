@@ -13,10 +13,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "BodyVectorizer.h"
-#include "KernelLowering.h"
+#include "VectorContext.h"
 
 using namespace mlir;
 using namespace mlir::tile;
+
+static LogicalResult lowerReduceRows(VectorContext &ctx, ReduceOp op);
+static LogicalResult lowerOrderedReduce(VectorContext &ctx, ReduceOp op);
 
 /// Independent accumulators of a row reduction, to cover latency.
 static constexpr int64_t reduceUnroll = 4;
@@ -109,7 +112,7 @@ static LogicalResult foldRows(OpBuilder &builder, Block &body, int64_t width,
   return success();
 }
 
-ReduceOp KernelLowering::fusableReduce(MapOp op) {
+ReduceOp mlir::tile::fusableReduce(VectorContext &ctx, MapOp op) {
   auto reduce = dyn_cast_or_null<ReduceOp>(op->getNextNode());
   if (!reduce || reduce.getRows() || reduce.getOrdered())
     return {};
@@ -124,10 +127,12 @@ ReduceOp KernelLowering::fusableReduce(MapOp op) {
   return reduce;
 }
 
+namespace {
+
 /// One map, and the reduction over columns that is fused with it, if any.
-class KernelLowering::MapLowering {
+class MapLowering {
 public:
-  MapLowering(KernelLowering &kernel, MapOp op, ReduceOp fused)
+  MapLowering(VectorContext &kernel, MapOp op, ReduceOp fused)
       : k(kernel), b(kernel.builder), loc(op.getLoc()), op(op), fused(fused),
         body(op.getBody().front()) {}
   LogicalResult lower();
@@ -148,7 +153,7 @@ private:
   LogicalResult lowerRow(Value row, Value rowOfGroup);
   LogicalResult foldGroup(Value firstRow);
 
-  KernelLowering &k;
+  VectorContext &k;
   OpBuilder &b;
   Location loc;
   MapOp op;
@@ -166,21 +171,22 @@ private:
   SmallVector<Value> partials;
 };
 
+} // namespace
+
 /// A vector of an input at some place.
-Value KernelLowering::MapLowering::load(Value input, ValueRange at) {
+Value MapLowering::load(Value input, ValueRange at) {
   return fromStorage(b, k.loadVector(k.buffer(input), at, width),
                      cast<TileType>(input.getType()).getElementType());
 }
 
-void KernelLowering::MapLowering::store(ArrayRef<Value> values, ValueRange at) {
+void MapLowering::store(ArrayRef<Value> values, ValueRange at) {
   for (auto [i, result] : llvm::enumerate(op.getResults()))
     if (stored[i])
       k.storeVector(toStorage(b, values[i]), k.buffer(result), at);
 }
 
-LogicalResult
-KernelLowering::MapLowering::evaluate(BodyVectorizer &vectorizer,
-                                      SmallVectorImpl<Value> &values) {
+LogicalResult MapLowering::evaluate(BodyVectorizer &vectorizer,
+                                    SmallVectorImpl<Value> &values) {
   if (failed(vectorizer.emit(body)))
     return failure();
   for (unsigned i = 0; i < op.getNumResults(); ++i)
@@ -189,7 +195,7 @@ KernelLowering::MapLowering::evaluate(BodyVectorizer &vectorizer,
 }
 
 /// Of vectors of rows: a vector has several rows.
-LogicalResult KernelLowering::MapLowering::lowerColumn(int64_t rows) {
+LogicalResult MapLowering::lowerColumn(int64_t rows) {
   width = std::gcd(rows, k.lanes);
   LogicalResult status = success();
   k.loop(rows, width, loc, [&](Value r) {
@@ -216,7 +222,7 @@ LogicalResult KernelLowering::MapLowering::lowerColumn(int64_t rows) {
   return status;
 }
 
-void KernelLowering::MapLowering::prepareReduction(int64_t rows, int64_t cols) {
+void MapLowering::prepareReduction(int64_t rows, int64_t cols) {
   this->cols = cols;
   width = k.lanes;
   if (fused)
@@ -240,7 +246,7 @@ void KernelLowering::MapLowering::prepareReduction(int64_t rows, int64_t cols) {
 }
 
 /// What is the same for a whole row is loaded once; null for other inputs.
-SmallVector<Value> KernelLowering::MapLowering::loadUniform(Value row) {
+SmallVector<Value> MapLowering::loadUniform(Value row) {
   SmallVector<Value> uniform(op.getInputs().size());
   for (auto [i, input] : llvm::enumerate(op.getInputs())) {
     auto inputType = cast<TileType>(input.getType());
@@ -256,9 +262,10 @@ SmallVector<Value> KernelLowering::MapLowering::loadUniform(Value row) {
 
 /// One vector of columns from `col`, the `offset`-th of its iteration; gives
 /// the reduced inputs.
-LogicalResult KernelLowering::MapLowering::lowerVector(
-    Value row, Value row32, ArrayRef<Value> uniform, Value col, int64_t offset,
-    SmallVectorImpl<Value> &reducedInputs) {
+LogicalResult MapLowering::lowerVector(Value row, Value row32,
+                                       ArrayRef<Value> uniform, Value col,
+                                       int64_t offset,
+                                       SmallVectorImpl<Value> &reducedInputs) {
   BodyVectorizer vectorizer(b, width);
   Value col32 = arith::IndexCastOp::create(b, loc, b.getI32Type(), col);
   vectorizer.mapUniform(body.getArgument(0), row32);
@@ -285,9 +292,8 @@ LogicalResult KernelLowering::MapLowering::lowerVector(
   return success();
 }
 
-LogicalResult
-KernelLowering::MapLowering::walkColumns(Value row,
-                                         SmallVectorImpl<Value> &accumulators) {
+LogicalResult MapLowering::walkColumns(Value row,
+                                       SmallVectorImpl<Value> &accumulators) {
   Value row32 = arith::IndexCastOp::create(b, loc, b.getI32Type(), row);
   SmallVector<Value> uniform = loadUniform(row);
   size_t numReduced = identities.size();
@@ -326,8 +332,7 @@ KernelLowering::MapLowering::walkColumns(Value row,
 }
 
 /// Those of an iteration, pairwise.
-LogicalResult
-KernelLowering::MapLowering::mergeAccumulators(SmallVectorImpl<Value> &all) {
+LogicalResult MapLowering::mergeAccumulators(SmallVectorImpl<Value> &all) {
   size_t numReduced = identities.size();
   for (int64_t count = unroll; count > 1; count /= 2) {
     SmallVector<Value> halved;
@@ -346,8 +351,7 @@ KernelLowering::MapLowering::mergeAccumulators(SmallVectorImpl<Value> &all) {
   return success();
 }
 
-LogicalResult KernelLowering::MapLowering::lowerRow(Value row,
-                                                    Value rowOfGroup) {
+LogicalResult MapLowering::lowerRow(Value row, Value rowOfGroup) {
   SmallVector<Value> all;
   if (failed(walkColumns(row, all)))
     return failure();
@@ -368,7 +372,7 @@ LogicalResult KernelLowering::MapLowering::lowerRow(Value row,
 }
 
 /// The lanes of a group of rows, folded together.
-LogicalResult KernelLowering::MapLowering::foldGroup(Value firstRow) {
+LogicalResult MapLowering::foldGroup(Value firstRow) {
   SmallVector<SmallVector<Value>> tuples(width);
   for (int64_t i = 0; i < width; ++i)
     for (auto [partial, identity] : llvm::zip(partials, identities))
@@ -382,7 +386,7 @@ LogicalResult KernelLowering::MapLowering::foldGroup(Value firstRow) {
   return success();
 }
 
-LogicalResult KernelLowering::MapLowering::lower() {
+LogicalResult MapLowering::lower() {
   auto type = cast<TileType>(op.getResult(0).getType());
   int64_t rows = type.getRows();
   for (Value result : op.getResults()) {
@@ -412,101 +416,104 @@ LogicalResult KernelLowering::MapLowering::lower() {
   return status;
 }
 
-LogicalResult KernelLowering::lowerMap(MapOp op, ReduceOp fused) {
-  return MapLowering(*this, op, fused).lower();
+LogicalResult mlir::tile::lowerMap(VectorContext &ctx, MapOp op,
+                                   ReduceOp fused) {
+  return MapLowering(ctx, op, fused).lower();
 }
 
-LogicalResult KernelLowering::lowerReduce(ReduceOp op) {
+LogicalResult mlir::tile::lowerReduce(VectorContext &ctx, ReduceOp op) {
   if (op.getRows())
-    return lowerReduceRows(op);
+    return lowerReduceRows(ctx, op);
   if (op.getOrdered())
-    return lowerOrderedReduce(op);
+    return lowerOrderedReduce(ctx, op);
   // As the reduction of an identity map.
   Location loc = op.getLoc();
-  OpBuilder::InsertionGuard guard(builder);
+  OpBuilder::InsertionGuard guard(ctx.builder);
   SmallVector<Type> types(op.getInputs().getTypes());
-  auto map = MapOp::create(builder, loc, types, op.getInputs());
-  Block *body = builder.createBlock(&map.getBody());
-  body->addArgument(builder.getI32Type(), loc);
-  body->addArgument(builder.getI32Type(), loc);
+  auto map = MapOp::create(ctx.builder, loc, types, op.getInputs());
+  Block *body = ctx.builder.createBlock(&map.getBody());
+  body->addArgument(ctx.builder.getI32Type(), loc);
+  body->addArgument(ctx.builder.getI32Type(), loc);
   SmallVector<Value> values;
   for (Type type : types)
     values.push_back(
         body->addArgument(cast<TileType>(type).getElementType(), loc));
-  YieldOp::create(builder, loc, values);
-  builder.setInsertionPoint(op);
+  YieldOp::create(ctx.builder, loc, values);
+  ctx.builder.setInsertionPoint(op);
   for (auto [i, result] : llvm::enumerate(map.getResults()))
     op.getInputsMutable()[i].set(result);
-  return lowerMap(map, op);
+  return lowerMap(ctx, map, op);
 }
 
-LogicalResult KernelLowering::lowerReduceRows(ReduceOp op) {
+static LogicalResult lowerReduceRows(VectorContext &ctx, ReduceOp op) {
   Location loc = op.getLoc();
   Block &body = op.getBody().front();
   auto type = cast<TileType>(op.getInputs()[0].getType());
-  int64_t width = std::gcd(type.getCols(), lanes);
+  int64_t width = std::gcd(type.getCols(), ctx.lanes);
   for (Value result : op.getResults())
-    buffers[result] = allocate(cast<TileType>(result.getType()));
+    ctx.buffers[result] = ctx.allocate(cast<TileType>(result.getType()));
   LogicalResult status = success();
-  loop(type.getCols(), width, loc, [&](Value c) {
+  ctx.loop(type.getCols(), width, loc, [&](Value c) {
     SmallVector<Value> identities;
     for (Value identity : op.getIdentities())
-      identities.push_back(splat(identity, width));
-    auto reduced = carry(
+      identities.push_back(ctx.splat(identity, width));
+    auto reduced = ctx.carry(
         type.getRows(), identities, loc, [&](Value r, ArrayRef<Value> carried) {
           SmallVector<Value> inputs, combined;
           for (Value input : op.getInputs()) {
             auto inputType = cast<TileType>(input.getType());
-            inputs.push_back(
-                fromStorage(builder, loadVector(buffer(input), {r, c}, width),
-                            inputType.getElementType()));
+            inputs.push_back(fromStorage(
+                ctx.builder, ctx.loadVector(ctx.buffer(input), {r, c}, width),
+                inputType.getElementType()));
           }
-          status = combine(builder, body, width, carried, inputs, combined);
+          status = combine(ctx.builder, body, width, carried, inputs, combined);
           return combined;
         });
     if (failed(status))
       return;
     for (auto [value, result] : llvm::zip(reduced, op.getResults()))
-      storeVector(toStorage(builder, value), buffer(result), {index(0), c});
+      ctx.storeVector(toStorage(ctx.builder, value), ctx.buffer(result),
+                      {ctx.index(0), c});
   });
   return status;
 }
 
 /// Bytes of bools are 0 or 1; their bitwise or says whether one is set.
-LogicalResult KernelLowering::lowerAny(AnyOp op) {
+LogicalResult mlir::tile::lowerAny(VectorContext &ctx, AnyOp op) {
   Location loc = op.getLoc();
   auto type = cast<TileType>(op.getValue().getType());
-  Value bytes = buffer(op.getValue());
-  int64_t width = std::gcd(type.getCols(), lanes);
-  Value none = zero(vec(width, builder.getI8Type()));
+  Value bytes = ctx.buffer(op.getValue());
+  int64_t width = std::gcd(type.getCols(), ctx.lanes);
+  Value none = ctx.zero(ctx.vec(width, ctx.builder.getI8Type()));
   // One nest of loops that carries the or of what was seen.
   auto walk = [&](Value row, Value carried) -> Value {
-    auto forOp =
-        scf::ForOp::create(builder, loc, index(0), index(type.getCols()),
-                           index(width), ValueRange(carried));
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(forOp.getBody());
+    auto forOp = scf::ForOp::create(ctx.builder, loc, ctx.index(0),
+                                    ctx.index(type.getCols()), ctx.index(width),
+                                    ValueRange(carried));
+    OpBuilder::InsertionGuard guard(ctx.builder);
+    ctx.builder.setInsertionPointToStart(forOp.getBody());
     SmallVector<Value> position = {row};
     if (!type.isRowVector())
       position.push_back(forOp.getInductionVar());
-    Value some = loadVector(bytes, position, width);
-    Value both = arith::OrIOp::create(builder, loc,
+    Value some = ctx.loadVector(bytes, position, width);
+    Value both = arith::OrIOp::create(ctx.builder, loc,
                                       forOp.getRegionIterArgs().front(), some);
-    scf::YieldOp::create(builder, loc, both);
+    scf::YieldOp::create(ctx.builder, loc, both);
     return forOp.getResult(0);
   };
-  auto rows = scf::ForOp::create(builder, loc, index(0), index(type.getRows()),
-                                 index(1), ValueRange(none));
+  auto rows = scf::ForOp::create(ctx.builder, loc, ctx.index(0),
+                                 ctx.index(type.getRows()), ctx.index(1),
+                                 ValueRange(none));
   {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(rows.getBody());
+    OpBuilder::InsertionGuard guard(ctx.builder);
+    ctx.builder.setInsertionPointToStart(rows.getBody());
     Value seen = walk(rows.getInductionVar(), rows.getRegionIterArgs().front());
-    scf::YieldOp::create(builder, loc, seen);
+    scf::YieldOp::create(ctx.builder, loc, seen);
   }
   Value byte = vector::ReductionOp::create(
-      builder, loc, vector::CombiningKind::OR, rows.getResult(0));
-  Value some = arith::CmpIOp::create(builder, loc, arith::CmpIPredicate::ne,
-                                     byte, zero(builder.getI8Type()));
+      ctx.builder, loc, vector::CombiningKind::OR, rows.getResult(0));
+  Value some = arith::CmpIOp::create(ctx.builder, loc, arith::CmpIPredicate::ne,
+                                     byte, ctx.zero(ctx.builder.getI8Type()));
   op.getResult().replaceAllUsesWith(some);
   return success();
 }
@@ -525,108 +532,109 @@ static Value shiftLanes(OpBuilder &builder, Value value, Value identity,
                                    mask);
 }
 
-LogicalResult KernelLowering::lowerScan(ScanOp op) {
+LogicalResult mlir::tile::lowerScan(VectorContext &ctx, ScanOp op) {
   Location loc = op.getLoc();
   Block &body = op.getBody().front();
   auto type = cast<TileType>(op.getInputs()[0].getType());
   bool reverse = op.getReverse();
-  int64_t width = lanes, cols = type.getCols();
+  int64_t width = ctx.lanes, cols = type.getCols();
   SmallVector<Value> outs;
   for (Value result : op.getResults())
-    outs.push_back(resultBuffer(result, op.getInputs(), op));
+    outs.push_back(ctx.resultBuffer(result, op.getInputs(), op));
   LogicalResult status = success();
-  loop(type.getRows(), 1, loc, [&](Value r) {
+  ctx.loop(type.getRows(), 1, loc, [&](Value r) {
     SmallVector<Value> identities, carries;
     for (Value identity : op.getIdentities()) {
-      identities.push_back(splat(identity, width));
+      identities.push_back(ctx.splat(identity, width));
       carries.push_back(identity);
     }
-    auto forOp = scf::ForOp::create(builder, loc, index(0), index(cols),
-                                    index(width), carries);
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(forOp.getBody());
+    auto forOp = scf::ForOp::create(ctx.builder, loc, ctx.index(0),
+                                    ctx.index(cols), ctx.index(width), carries);
+    OpBuilder::InsertionGuard guard(ctx.builder);
+    ctx.builder.setInsertionPointToStart(forOp.getBody());
     Value c = forOp.getInductionVar();
     if (reverse)
-      c = builder.createOrFold<arith::SubIOp>(loc, index(cols - width), c);
+      c = ctx.builder.createOrFold<arith::SubIOp>(loc, ctx.index(cols - width),
+                                                  c);
     SmallVector<Value> scanned, shifted, combined, carried;
     for (Value input : op.getInputs())
-      scanned.push_back(
-          fromStorage(builder, loadVector(buffer(input), {r, c}, width),
-                      cast<TileType>(input.getType()).getElementType()));
+      scanned.push_back(fromStorage(
+          ctx.builder, ctx.loadVector(ctx.buffer(input), {r, c}, width),
+          cast<TileType>(input.getType()).getElementType()));
     auto ordered = [&](ArrayRef<Value> near, ArrayRef<Value> far,
                        SmallVectorImpl<Value> &result) {
       // `far` holds the elements met earlier in scan order: to the left, or
       // to the right in a reverse scan.
-      return reverse ? combine(builder, body, width, near, far, result)
-                     : combine(builder, body, width, far, near, result);
+      return reverse ? combine(ctx.builder, body, width, near, far, result)
+                     : combine(ctx.builder, body, width, far, near, result);
     };
     for (int64_t distance = 1; distance < width; distance *= 2) {
       shifted.clear();
       for (auto [value, identity] : llvm::zip(scanned, identities))
         shifted.push_back(
-            shiftLanes(builder, value, identity, distance, reverse));
+            shiftLanes(ctx.builder, value, identity, distance, reverse));
       if (failed(status = ordered(scanned, shifted, combined)))
         return;
       scanned = combined;
     }
     shifted.clear();
     for (auto [value, identity] : llvm::zip(scanned, identities))
-      shifted.push_back(shiftLanes(builder, value, identity, 1, reverse));
+      shifted.push_back(shiftLanes(ctx.builder, value, identity, 1, reverse));
     for (Value carry : forOp.getRegionIterArgs())
-      carried.push_back(splat(carry, width));
+      carried.push_back(ctx.splat(carry, width));
     if (failed(status = ordered(shifted, carried, combined)))
       return;
     SmallVector<Value> total;
     if (failed(status = ordered(scanned, carried, total)))
       return;
     for (auto [value, out] : llvm::zip(combined, outs))
-      storeVector(toStorage(builder, value), out, {r, c});
+      ctx.storeVector(toStorage(ctx.builder, value), out, {r, c});
     SmallVector<Value> next;
     for (Value value : total)
-      next.push_back(vector::ExtractOp::create(builder, loc, value,
+      next.push_back(vector::ExtractOp::create(ctx.builder, loc, value,
                                                reverse ? 0 : width - 1));
-    builder.setInsertionPointToEnd(forOp.getBody());
-    scf::YieldOp::create(builder, loc, next);
+    ctx.builder.setInsertionPointToEnd(forOp.getBody());
+    scf::YieldOp::create(ctx.builder, loc, next);
   });
   return status;
 }
 
-LogicalResult KernelLowering::lowerOrderedReduce(ReduceOp op) {
+static LogicalResult lowerOrderedReduce(VectorContext &ctx, ReduceOp op) {
   Location loc = op.getLoc();
   Block &body = op.getBody().front();
   auto type = cast<TileType>(op.getInputs()[0].getType());
   // Rows side by side in the lanes, columns one after the other.
-  int64_t width = std::gcd(type.getRows(), lanes);
+  int64_t width = std::gcd(type.getRows(), ctx.lanes);
   for (Value result : op.getResults())
-    buffers[result] = allocate(cast<TileType>(result.getType()));
+    ctx.buffers[result] = ctx.allocate(cast<TileType>(result.getType()));
   LogicalResult status = success();
-  loop(type.getRows(), width, loc, [&](Value r) {
+  ctx.loop(type.getRows(), width, loc, [&](Value r) {
     SmallVector<Value> identities;
     for (Value identity : op.getIdentities())
-      identities.push_back(splat(identity, width));
-    auto reduced = carry(
+      identities.push_back(ctx.splat(identity, width));
+    auto reduced = ctx.carry(
         type.getCols(), identities, loc, [&](Value c, ArrayRef<Value> carried) {
           SmallVector<Value> inputs, combined;
           for (Value input : op.getInputs()) {
             Type element = cast<TileType>(input.getType()).getElementType();
-            Value column = zero(vec(width, storageType(element)));
+            Value column = ctx.zero(ctx.vec(width, ctx.storageType(element)));
             for (int64_t lane = 0; lane < width; ++lane) {
-              Value row =
-                  builder.createOrFold<arith::AddIOp>(loc, r, index(lane));
-              Value one = memref::LoadOp::create(builder, loc, buffer(input),
-                                                 ValueRange{row, c});
+              Value row = ctx.builder.createOrFold<arith::AddIOp>(
+                  loc, r, ctx.index(lane));
+              Value one = memref::LoadOp::create(
+                  ctx.builder, loc, ctx.buffer(input), ValueRange{row, c});
               column =
-                  vector::InsertOp::create(builder, loc, one, column, lane);
+                  vector::InsertOp::create(ctx.builder, loc, one, column, lane);
             }
-            inputs.push_back(fromStorage(builder, column, element));
+            inputs.push_back(fromStorage(ctx.builder, column, element));
           }
-          status = combine(builder, body, width, carried, inputs, combined);
+          status = combine(ctx.builder, body, width, carried, inputs, combined);
           return combined;
         });
     if (failed(status))
       return;
     for (auto [value, result] : llvm::zip(reduced, op.getResults()))
-      storeVector(toStorage(builder, value), buffer(result), r);
+      ctx.storeVector(toStorage(ctx.builder, value), ctx.buffer(result), r);
   });
   return status;
 }

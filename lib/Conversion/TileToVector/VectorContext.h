@@ -1,0 +1,185 @@
+//===- VectorContext.h - State of lowering one kernel -----------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// How tile values live on a CPU.
+//
+// A tile value is a row-major slice of the work item's scratch memory, at a
+// static offset, with its columns contiguous: `memref<RxCxT, strided>`. Rx1
+// tiles are stored as R contiguous scalars (`memref<RxT>`), so that row
+// vectors are vectorised over rows. i1 tiles hold bytes.
+//
+// Operands of dots on the right side live in a packed form instead:
+//
+//   panels   f32  [N / NR][K][NR]        one NR-wide panel is streamed over K
+//   pairs    bf16 [N / 16][K / 2][16][2] what AMX tiles and vdpbf16ps read
+//
+// The ops of a kernel are visited in order; each emits its loops in front of
+// itself and records where its results are. States that are carried by loops
+// and blocks of `tile.rows` are slices of their operands, so that a result
+// whose operand dies is computed in place.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_CONVERSION_TILETOVECTOR_VECTORCONTEXT_H
+#define ATTN_LIB_CONVERSION_TILETOVECTOR_VECTORCONTEXT_H
+
+#include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Target/TargetInfo.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Builders.h"
+
+#include <functional>
+
+namespace mlir::tile {
+
+/// How the elements of a tile are laid out in scratch.
+enum class Layout {
+  RowMajor,
+  Panels,           // rhs KxN as [N / NR][K][NR]
+  PanelsTransposed, // rhs NxK (transpose_rhs) as [N / NR][K][NR]
+  Pairs,            // rhs KxN as [N / 16][K / 2][16][2]
+  PairsTransposed,  // rhs NxK as [N / 16][K / 2][16][2]
+};
+
+/// Transposes `rows`, as many vectors as lanes, in place.
+void transposeLanes(OpBuilder &builder, Location loc,
+                    SmallVectorImpl<Value> &rows);
+
+/// Columns of one block of bf16 pairs.
+constexpr int64_t pairColumns = 16;
+
+/// An i1 vector as stored bytes, or the value itself.
+Value toStorage(OpBuilder &builder, Value value);
+/// Stored bytes as i1, when the tile's elements are i1.
+Value fromStorage(OpBuilder &builder, Value value, Type elementType);
+
+/// One kernel: its vectors, its scratch, and where its tiles are.
+struct VectorContext {
+  VectorContext(KernelOp kernel, const ::attn::TargetInfo &target);
+
+  //===--- Buffers ---===//
+  /// Scratch for a value of `type` in row-major form.
+  Value allocate(TileType type);
+  /// Scratch of `count` elements of `elementType` as memref<count x T>.
+  Value allocateFlat(int64_t count, Type elementType);
+  /// Where `value` is stored in row-major form.
+  Value buffer(Value value) { return buffers.lookup(value); }
+  /// Whether `op` is the last to read `value` on every path through it.
+  bool diesAt(Value value, Operation *op);
+  /// A buffer for `result`: that of a dying operand of the same type among
+  /// `candidates`, else a new one.
+  Value resultBuffer(Value result, ValueRange candidates, Operation *op);
+  void copy(Value from, Value to, TileType type, Location loc);
+  /// Copies the buffers of all `values` at once: none of them may be read
+  /// after another has been written over it.
+  void copyAll(ArrayRef<Value> values, ArrayRef<Value> to, Location loc);
+  /// Element type in scratch: bytes for i1.
+  Type storageType(Type elementType);
+
+  //===--- Small helpers ---===//
+  Value index(int64_t value);
+  Value constant(Attribute value);
+  Value zero(Type type);
+  VectorType vec(int64_t width, Type elementType) {
+    return VectorType::get({width}, elementType);
+  }
+  Value splat(Value scalar, int64_t width);
+  /// scf.for from 0 to `upper` in steps of `step`; the body is built with the
+  /// builder inside. A trip count of 1 makes no loop.
+  void loop(Value upper, int64_t step, Location loc,
+            function_ref<void(Value)> body);
+  void loop(int64_t upper, int64_t step, Location loc,
+            function_ref<void(Value)> body);
+  /// scf.for from 0 to `upper` that carries values: the body gets the position
+  /// and what is carried, and returns what is carried on.
+  SmallVector<Value>
+  carry(int64_t upper, ValueRange initial, Location loc,
+        function_ref<SmallVector<Value>(Value, ArrayRef<Value>)> body);
+  Value loadVector(Value memref, ValueRange indices, int64_t width);
+  void storeVector(Value vector, Value memref, ValueRange indices);
+  Value toFloat(Value vector, Type elementType);
+
+  KernelOp kernel;
+  const ::attn::TargetInfo &target;
+  OpBuilder builder;
+  int64_t lanes;
+  /// Vectors of one panel: with 6 rows of accumulators they fill 16 or 32
+  /// registers but for the panel itself and a broadcast.
+  int64_t panelVectors;
+  Value scratch;
+  int64_t scratchBytes = 0;
+  bool amxConfigured = false;
+  /// Holds loops and branches that were replaced, until nothing uses them.
+  Block *graveyard = nullptr;
+  Operation *anchor = nullptr;
+  DenseMap<Attribute, Value> constants;
+  DenseMap<Value, Value> buffers;
+  /// Block of the results of replaced loops and branches.
+  DenseMap<Value, Block *> homes;
+  DenseMap<std::pair<Value, int>, Value> packedBuffers;
+  SmallPtrSet<Operation *, 8> alreadyLowered;
+  DenseMap<Operation *, bool> inPlace;
+};
+
+//===--- Structure (TileToVector.cpp) ---===//
+/// Whether the results are needed in row-major form or packed.
+SmallVector<Layout> layoutsNeeded(VectorContext &ctx, Value value);
+
+//===--- Memory (Pack.cpp) ---===//
+
+/// The tensor that a load reads.
+inline Value memoryOf(LoadOp op) {
+  auto source = op.getSource().getDefiningOp<SourceOp>();
+  return source ? source.getMemory() : op.getSource();
+}
+/// Of column `n` of `total`: the panel, the column in it, and how many of the
+/// panel's columns there are.
+std::tuple<Value, Value, Value> panelPosition(VectorContext &ctx, Value n,
+                                              int64_t total, int64_t panel,
+                                              int64_t depth, Location loc);
+LogicalResult lowerLoad(VectorContext &ctx, LoadOp op);
+LogicalResult lowerStore(VectorContext &ctx, StoreOp op);
+LogicalResult lowerAccumulate(VectorContext &ctx, AccumulateOp op);
+LogicalResult lowerFill(VectorContext &ctx, FillOp op);
+
+//===--- Tiles that stay in memory (InPlace.cpp) ---===//
+/// The store that brings a result to where `load` has read its operand, so
+/// that it may be computed there; or null.
+StoreOp findUpdate(VectorContext &ctx, Value result, LoadOp load);
+/// Whether the tile is read where it is in memory.
+bool readsInPlace(VectorContext &ctx, LoadOp op);
+void openInPlace(VectorContext &ctx, LoadOp op);
+
+//===--- Micro kernels (Dot.cpp) ---===//
+/// Layout that the right operand of `op` is read in.
+Layout rhsLayout(VectorContext &ctx, DotOp op);
+/// Packs what was computed for each dot that has it on the right.
+void packComputed(VectorContext &ctx, Value value);
+LogicalResult lowerDot(VectorContext &ctx, DotOp op);
+void releaseAmx(VectorContext &ctx);
+
+//===--- Elementwise (MapReduce.cpp) ---===//
+/// The reduce that directly follows `op` and reads its results, if any.
+ReduceOp fusableReduce(VectorContext &ctx, MapOp op);
+LogicalResult lowerMap(VectorContext &ctx, MapOp op, ReduceOp fused);
+LogicalResult lowerReduce(VectorContext &ctx, ReduceOp op);
+LogicalResult lowerAny(VectorContext &ctx, AnyOp op);
+LogicalResult lowerScan(VectorContext &ctx, ScanOp op);
+
+//===--- General monoids (Fold.cpp) ---===//
+LogicalResult lowerFold(VectorContext &ctx, FoldOp op);
+
+//===--- Triangular systems (Solve.cpp) ---===//
+LogicalResult lowerSolve(VectorContext &ctx, SolveOp op);
+
+} // namespace mlir::tile
+
+#endif // ATTN_LIB_CONVERSION_TILETOVECTOR_VECTORCONTEXT_H
