@@ -51,7 +51,8 @@ template <typename Value> struct WorkTile {
   Value batch, head, tile, part;
 };
 
-/// The tile that comes `number`-th among the tiles of a head.
+/// The tile that comes `number`-th among the tiles of a head; of a cluster, all
+/// of its tiles are one.
 template <typename Math, typename Value>
 Value placeTile(Math &m, Value number, Value tiles, attn::WorkOrder order) {
   switch (order) {
@@ -112,9 +113,9 @@ WorkTile<Value> locateWorkTile(Math &m, Value number,
     else
       std::tie(at.batch, at.head) = divide(at.head, domain.heads);
   }
+  at.tile = placeTile(m, at.tile, domain.rows, order);
   if (domain.cluster > 1)
     at.tile = m.add(m.mul(at.tile, m.constant(domain.cluster)), rank);
-  at.tile = placeTile(m, at.tile, domain.tiles, order);
   return at;
 }
 
