@@ -58,15 +58,14 @@ onchip::SharedShares onchip::shareAmongWarps(const SharedDemand &demand,
 static constexpr int64_t mostOfShare = 240;
 
 int64_t onchip::computeRegisters(int64_t warpgroups, const TargetInfo &target) {
-  int64_t threads = warpgroups * TargetInfo::warpgroupThreads;
-  int64_t producer =
-      TargetInfo::warpgroupThreads * TargetInfo::minRoleRegisters;
-  int64_t each = (target.numRegisters - producer) / threads /
+  // What a launch gives a thread, roles may take from one another, and no more:
+  // one that asks for more waits for ever. One warpgroup alone has more than it
+  // could use already, and keeps it.
+  int64_t groups = warpgroups + 1;
+  int64_t share = evenShare(groups * TargetInfo::warpgroupThreads, target);
+  int64_t each = (share * groups - TargetInfo::minRoleRegisters) / warpgroups /
                  TargetInfo::registerStep * TargetInfo::registerStep;
-  // What a launch gives a thread, roles may take from one another. One
-  // warpgroup alone has more than that already, and keeps it.
-  int64_t block = (warpgroups + 1) * TargetInfo::warpgroupThreads;
-  return std::min(each, std::max(mostOfShare, evenShare(block, target)));
+  return std::min(each, std::max(mostOfShare, share));
 }
 
 int64_t onchip::stepLimit(int64_t warpgroups, const TargetInfo &target) {

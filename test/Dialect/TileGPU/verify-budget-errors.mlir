@@ -71,6 +71,24 @@ tile_gpu.kernel @k() {
 
 // -----
 
+// A multiprocessor has as many, but 640 threads are launched with 96 each.
+module attributes {attn.target = "sm_90a"} {
+// expected-error @below {{needs 64512 registers for its roles, but a launch of 640 threads gives them 61440}}
+tile_gpu.kernel @k() {
+  tile_gpu.role "load" warps(4) registers(24) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(4) registers(120) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
 module attributes {attn.target = "sm_90a"} {
 tile_gpu.kernel @k() {
   // expected-note @below {{shared with this role}}

@@ -272,6 +272,11 @@ LogicalResult Budget::checkRegisters() {
   for (RoleOp role : roles)
     if (failed(checkFragments(role, role.getRegisters().value_or(share))))
       return failure();
+  // Roles share out what the launch gave; for more, one would wait for ever.
+  if (layout.registers > threads * share)
+    return kernel.emitOpError("needs ")
+           << layout.registers << " registers for its roles, but a launch of "
+           << threads << " threads gives them " << threads * share;
   return success();
 }
 
