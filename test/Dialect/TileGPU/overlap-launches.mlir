@@ -303,3 +303,66 @@ func.func @plan(%n: index, %k: i32, %m: memref<?x?x?x128xbf16>, %table: memref<?
   return
 }
 }
+
+// -----
+
+// What the first kernel only reads is read ahead; the wait is for the write. What
+// the first kernel writes is not.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: kernel private @reader
+// CHECK: tile_gpu.dependencies.wait
+// CHECK-NEXT: tile_gpu.dependents.launch
+// CHECK-NEXT: tile_gpu.global.load %arg0
+tile_gpu.kernel private @reader(%x: memref<?x64xf32>, %o: memref<?x64xf32>) {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %c0 = arith.constant 0 : i32
+    %v = tile_gpu.global.load %x[%c0, %c0] : memref<?x64xf32>
+        -> !tile_gpu.frag<16x64xf32, acc, warp>
+    tile_gpu.global.store %v, %o[%c0, %c0]
+        : !tile_gpu.frag<16x64xf32, acc, warp>, memref<?x64xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+// CHECK-LABEL: kernel private @writer
+// CHECK: tile_gpu.dependents.launch
+// CHECK-NOT: tile_gpu.dependencies.wait
+// CHECK: tile_gpu.global.load
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK-NEXT: tile_gpu.global.store
+tile_gpu.kernel private @writer(%x: memref<?x64xf32>) {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %c0 = arith.constant 0 : i32
+    %v = tile_gpu.global.load %x[%c0, %c0] : memref<?x64xf32>
+        -> !tile_gpu.frag<16x64xf32, acc, warp>
+    tile_gpu.global.store %v, %x[%c0, %c0]
+        : !tile_gpu.frag<16x64xf32, acc, warp>, memref<?x64xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+// CHECK-LABEL: kernel private @follower
+// CHECK: tile_gpu.dependencies.wait
+// CHECK-NEXT: tile_gpu.global.load
+tile_gpu.kernel private @follower(%x: memref<?x64xf32>) {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %c0 = arith.constant 0 : i32
+    %v = tile_gpu.global.load %x[%c0, %c0] : memref<?x64xf32>
+        -> !tile_gpu.frag<16x64xf32, acc, warp>
+    tile_gpu.global.store %v, %x[%c0, %c0]
+        : !tile_gpu.frag<16x64xf32, acc, warp>, memref<?x64xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+func.func @ahead(%n: index, %x: memref<?x64xf32>, %o: memref<?x64xf32>)
+    attributes {tile.plan} {
+  tile_gpu.launch @reader grid(%n) args(%x, %o : memref<?x64xf32>, memref<?x64xf32>)
+  tile_gpu.launch @writer grid(%n) args(%x : memref<?x64xf32>)
+  tile_gpu.launch @follower grid(%n) args(%x : memref<?x64xf32>)
+  return
+}
+}

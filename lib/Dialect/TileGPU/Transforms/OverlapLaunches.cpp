@@ -107,6 +107,74 @@ static void insertWaits(KernelOp kernel) {
     waitInBlock(waitingBlock(role, isAlone));
 }
 
+/// The arguments of a launch whose memory its kernel writes; none where that
+/// cannot be told.
+static std::optional<llvm::DenseSet<Value>> findWritten(KernelOp kernel,
+                                                        LaunchOp launch) {
+  llvm::DenseSet<Value> written;
+  WalkResult result = kernel.walk([&](MemoryEffectOpInterface op) {
+    // What stands in regions is walked as well.
+    if (op->getNumRegions() || isa<LaunchDependentsOp, WaitDependenciesOp>(op))
+      return WalkResult::advance();
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    op.getEffects(effects);
+    for (const MemoryEffects::EffectInstance &effect : effects) {
+      if (!isa<MemoryEffects::Write>(effect.getEffect()))
+        continue;
+      auto memory = dyn_cast_or_null<BlockArgument>(effect.getValue());
+      if (!memory || memory.getOwner() != &kernel.getBody().front())
+        return WalkResult::interrupt();
+      written.insert(launch.getArguments()[memory.getArgNumber()]);
+    }
+    return WalkResult::advance();
+  });
+  if (result.wasInterrupted())
+    return std::nullopt;
+  return written;
+}
+
+/// Moves the wait of a kernel behind all that it reads, where it reads nothing
+/// that `first` writes, and writes behind that alone. The kernel before lets it
+/// start when it has itself waited, so that what is read is there.
+static void readAhead(KernelOp first, LaunchOp before, KernelOp second,
+                      LaunchOp launch) {
+  auto alone = [](KernelOp kernel) {
+    return llvm::hasSingleElement(kernel.getOps<RoleOp>());
+  };
+  std::optional<llvm::DenseSet<Value>> written = findWritten(first, before);
+  if (!written || !alone(first) || !alone(second))
+    return;
+  WaitDependenciesOp wait;
+  second.walk([&](WaitDependenciesOp op) { wait = op; });
+  Block *body = &second.getBody().front();
+  auto isReadable = [&](Operation &op) {
+    if (isOfItsOwn(op))
+      return true;
+    auto reads = dyn_cast<MemoryEffectOpInterface>(op);
+    if (!reads || op.getNumRegions())
+      return false;
+    SmallVector<MemoryEffects::EffectInstance> effects;
+    reads.getEffects(effects);
+    return llvm::all_of(
+        effects, [&](const MemoryEffects::EffectInstance &effect) {
+          auto memory = dyn_cast_or_null<BlockArgument>(effect.getValue());
+          return isa<MemoryEffects::Read>(effect.getEffect()) && memory &&
+                 memory.getOwner() == body &&
+                 !written->contains(
+                     launch.getArguments()[memory.getArgNumber()]);
+        });
+  };
+  Operation *op = wait->getNextNode();
+  while (isReadable(*op) && !op->hasTrait<OpTrait::IsTerminator>())
+    op = op->getNextNode();
+  if (!isa<GlobalStoreOp>(op))
+    return;
+  wait->moveBefore(op);
+  first.walk([&](LaunchDependentsOp lets) {
+    first.walk([&](WaitDependenciesOp waits) { lets->moveAfter(waits); });
+  });
+}
+
 /// Lets the first launch of a plan start while what the stream ran before it
 /// ends.
 static void overlapRuns(KernelOp first, LaunchOp launch) {
@@ -151,6 +219,7 @@ struct OverlapLaunchesPass
               op->moveBefore(before);
             insertInRoles<LaunchDependentsOp>(first);
             insertWaits(second);
+            readAhead(first, before, second, launch);
             launch.setProgrammatic(true);
           }
         }

@@ -500,7 +500,9 @@ def TileGpuOverlapLaunchesPass
 
     Roles of warps, and a role that is alone, wait where they first ask for
     memory: an item is found, and its addresses are, while the launch before
-    ends.
+    ends. Where a kernel of one role reads nothing that the one before writes, it
+    reads first, and waits before it writes; the one before, of one role as well,
+    lets it start when it has waited itself.
 
     Example:
 
