@@ -48,6 +48,16 @@ int64_t ScanTokensKernel::blockRows(ScanOp op) {
   return isWide || op.getValueChannels() <= 16 ? 16 : 32;
 }
 
+/// Of states whose rows are key channels 8 lanes have a row of a part: 16 bytes
+/// each, so that no access leaves half of a sector.
+int64_t ScanTokensKernel::widthOfParts() {
+  SmallVector<Value> from = initialStates();
+  bool isWide =
+      from.empty() ||
+      cast<MemRefType>(from.front().getType()).getElementType().isF32();
+  return valuesFirst() && isWide ? partWidth / 2 : partWidth;
+}
+
 int64_t ScanTokensKernel::countTiles(ScanOp op) {
   return llvm::divideCeil(op.getValueChannels(), blockRows(op));
 }
@@ -582,7 +592,7 @@ void ScanTokensKernel::build(ValueRange outputs, Value block) {
   rows = ofSums ? 16 : blockRows(scanOp);
   keyChannels = scanOp.getKeyChannels();
   valueChannels = scanOp.getValueChannels();
-  numParts = llvm::divideCeil(keyChannels, partWidth);
+  numParts = llvm::divideCeil(keyChannels, widthOfParts());
   width = llvm::alignTo(llvm::divideCeil(keyChannels, numParts), 16);
 
   auto work = findWork(block, ofSums ? 1 : countTiles(scanOp));

@@ -76,6 +76,7 @@ private:
   void findSlot();
   State replaced(const State &state, ValueRange by) const;
 
+  int64_t widthOfParts();
   Token loadToken(Value at, bool reads);
   void prepare(Token &token, const State &state);
   State advance(const Token &token, const State &state);
