@@ -455,56 +455,171 @@ static bool isProductWith(Value value, Value factor) {
          product.getLhs().getDefiningOp<arith::SubFOp>();
 }
 
-LogicalResult mlir::attn::buildGradients(GradientContext &ctx, Side reduced) {
+/// Adds to `sums` what input `n` has as its gradient in reductions over
+/// `reduced`, if anything.
+static LogicalResult addSum(GradientContext &ctx, Side reduced, unsigned n,
+                            GradientInput &input, SmallVectorImpl<Sum> &sums) {
   bool overKeys = reduced == Side::keys;
-  SmallVector<Sum> sums;
-  for (auto [n, input] : llvm::enumerate(ctx.wanted)) {
-    Value argument = ctx.func.getArgument(input.argument);
-    Sum sum{&input.gradient, dyn_cast<RankedTensorType>(argument.getType()),
-            "d" + std::to_string(input.argument)};
-    unsigned number = input.number;
-    if (input.role == InputRole::query && overKeys) {
-      sum.name = number ? "dq" + std::to_string(number) : "dq";
-      if (ctx.isPart()) // The caller adds up blocks.
-        sum.type =
-            RankedTensorType::get(sum.type.getShape(), ctx.b.getF32Type());
-      sum.terms.push_back({number, ctx.outside(ctx.op.getKeys()[number])});
-    } else if (input.role == InputRole::key && !overKeys) {
-      sum.name = number ? "dk" + std::to_string(number) : "dk";
-      sum.terms.push_back({number, ctx.outside(ctx.op.getQueries()[number])});
-    } else if (input.role == InputRole::value && !overKeys &&
-               !ctx.monoid.isGeneral()) {
-      sum.name = number ? "dv" + std::to_string(number) : "dv";
-      sum.ofOutputs = true;
-      const GradientInput &self = input;
-      auto isOfInput = [&self](unsigned value) {
-        return value == self.number || llvm::is_contained(self.more, value);
-      };
-      for (auto [i, output] : llvm::enumerate(ctx.outputs))
-        if (output.hasChannels() &&
-            isOfInput(valueNumber(ctx, output.component)))
-          sum.terms.push_back({unsigned(i), ctx.cotangents[i]});
-      if (sum.terms.empty())
-        return ctx.op.emitOpError(
-                   "expected each value that is differentiated to "
-                   "enter a result, but got argument ")
-               << input.argument << " that does not";
-    } else if (input.isOfPairs() &&
-               input.spread ==
-                   (overKeys ? InputSpread::rows : InputSpread::keys)) {
-      sum.isUnit = true;
-      sum.rowPart = input.rowPart;
-      Value like =
-          overKeys ? ctx.op.getQueries().front() : ctx.op.getKeys().front();
-      sum.type = RankedTensorType::get(
-          cast<RankedTensorType>(like.getType()).getShape().drop_back(),
-          ctx.b.getF32Type());
-      sum.terms.push_back({unsigned(n), Value()});
-    } else {
-      continue;
-    }
-    sums.push_back(sum);
+  Value argument = ctx.func.getArgument(input.argument);
+  Sum sum{&input.gradient, dyn_cast<RankedTensorType>(argument.getType()),
+          "d" + std::to_string(input.argument)};
+  unsigned number = input.number;
+  if (input.role == InputRole::query && overKeys) {
+    sum.name = number ? "dq" + std::to_string(number) : "dq";
+    if (ctx.isPart()) // The caller adds up blocks.
+      sum.type = RankedTensorType::get(sum.type.getShape(), ctx.b.getF32Type());
+    sum.terms.push_back({number, ctx.outside(ctx.op.getKeys()[number])});
+  } else if (input.role == InputRole::key && !overKeys) {
+    sum.name = number ? "dk" + std::to_string(number) : "dk";
+    sum.terms.push_back({number, ctx.outside(ctx.op.getQueries()[number])});
+  } else if (input.role == InputRole::value && !overKeys &&
+             !ctx.monoid.isGeneral()) {
+    sum.name = number ? "dv" + std::to_string(number) : "dv";
+    sum.ofOutputs = true;
+    const GradientInput &self = input;
+    auto isOfInput = [&self](unsigned value) {
+      return value == self.number || llvm::is_contained(self.more, value);
+    };
+    for (auto [i, output] : llvm::enumerate(ctx.outputs))
+      if (output.hasChannels() && isOfInput(valueNumber(ctx, output.component)))
+        sum.terms.push_back({unsigned(i), ctx.cotangents[i]});
+    if (sum.terms.empty())
+      return ctx.op.emitOpError("expected each value that is differentiated to "
+                                "enter a result, but got argument ")
+             << input.argument << " that does not";
+  } else if (input.isOfPairs() &&
+             input.spread ==
+                 (overKeys ? InputSpread::rows : InputSpread::keys)) {
+    sum.isUnit = true;
+    sum.rowPart = input.rowPart;
+    Value like =
+        overKeys ? ctx.op.getQueries().front() : ctx.op.getKeys().front();
+    sum.type = RankedTensorType::get(
+        cast<RankedTensorType>(like.getType()).getShape().drop_back(),
+        ctx.b.getF32Type());
+    sum.terms.push_back({unsigned(n), Value()});
+  } else {
+    return success();
   }
+  sums.push_back(sum);
+  return success();
+}
+
+/// The score region of a reduction: what each pair adds to the sums of a group.
+static LogicalResult buildTerms(GradientContext &ctx, Side reduced,
+                                AggregateOp reduction, size_t numDots,
+                                bool wantsScores, ArrayRef<Sum> group) {
+  Type f32 = ctx.b.getF32Type(), i32 = ctx.b.getI32Type();
+  SmallVector<Type> arguments(numDots, f32);
+  arguments.append(4, i32);
+  Block *block = openRegion(ctx, reduction.getScore(), arguments);
+  PairValues pairs;
+  if (failed(buildPair(ctx, reduced, block, wantsScores, pairs)))
+    return failure();
+  Value zero = arith::ConstantFloatOp::create(
+      ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
+  SmallVector<Value> yields;
+  for (const Sum &sum : group)
+    for (auto &term : sum.terms) {
+      Value weight = sum.isUnit      ? pairs.captures[term.first]
+                     : sum.ofOutputs ? pairs.weights[term.first]
+                                     : pairs.dots[term.first];
+      // Where its weight is 0, a pair adds nothing to the cotangent of a dot.
+      Value isLive = pairs.isLive;
+      if (pairs.factor && !sum.isUnit && !sum.ofOutputs)
+        isLive = arith::CmpFOp::create(
+            ctx.b, ctx.loc, arith::CmpFPredicate::UNE, pairs.factor, zero);
+      bool isZero = pairs.isDeadZero &&
+                    (!sum.isUnit || isProductWith(weight, pairs.factor));
+      yields.push_back(
+          isZero || weight == pairs.factor
+              ? weight
+              : arith::SelectOp::create(ctx.b, ctx.loc, isLive, weight, zero)
+                    .getResult());
+    }
+  YieldOp::create(ctx.b, ctx.loc, yields);
+  return success();
+}
+
+/// The finalize region, where results are sums of several terms or have parts
+/// that rows give.
+static void buildTotals(GradientContext &ctx, AggregateOp reduction,
+                        size_t numTerms, ArrayRef<Sum> group) {
+  Type f32 = ctx.b.getF32Type(), i32 = ctx.b.getI32Type();
+  SmallVector<Type> states(numTerms, f32);
+  states.append(3, i32);
+  Block *finalize = openRegion(ctx, reduction.getFinalize(), states);
+  SmallVector<Value> totals;
+  unsigned next = 0;
+  for (const Sum &sum : group) {
+    Value total;
+    for (size_t i = 0; i < sum.terms.size(); ++i) {
+      Value part = finalize->getArgument(next++);
+      total =
+          total ? arith::AddFOp::create(ctx.b, ctx.loc, total, part).getResult()
+                : part;
+    }
+    if (sum.rowPart) {
+      ValueRange position = finalize->getArguments().slice(numTerms, 3);
+      total = arith::AddFOp::create(ctx.b, ctx.loc, total,
+                                    ofRow(ctx, sum.rowPart, position));
+    }
+    totals.push_back(total);
+  }
+  YieldOp::create(ctx.b, ctx.loc, totals);
+}
+
+/// One reduction for the sums of a group, whose values agree.
+static LogicalResult buildGroup(GradientContext &ctx, Side reduced,
+                                MutableArrayRef<Sum> group) {
+  bool overKeys = reduced == Side::keys;
+  bool wantsScores =
+      llvm::any_of(group, [](const Sum &sum) { return !sum.ofOutputs; });
+
+  SmallVector<Value> left, right, values;
+  capturePairs(ctx, reduced, wantsScores, left, right);
+  for (Sum &sum : group)
+    ctx.capture(sum.rowPart);
+
+  SmallVector<Component> components;
+  SmallVector<std::string> names;
+  SmallVector<Type> types;
+  for (Sum &sum : group) {
+    for (auto &term : sum.terms) {
+      components.push_back(sum.isUnit ? Component::unit : Component::value);
+      if (term.second)
+        values.push_back(term.second);
+      names.push_back(sum.name);
+      if (&term != &sum.terms.front())
+        names.back() += "_" + std::to_string(&term - sum.terms.begin());
+    }
+    types.push_back(sum.type);
+  }
+  FlatSymbolRefAttr monoidRef =
+      makeSum(ctx, overKeys ? "_queries" : "_keys", components, names);
+  auto reduction =
+      makeReduction(ctx, monoidRef, reduced, types, left, right, values);
+  reduction->setAttr(getDeadIsZeroName(), ctx.b.getUnitAttr());
+  if (ctx.func->hasAttr(getAnyOrderName()))
+    reduction->setAttr(getAnyOrderName(), ctx.b.getUnitAttr());
+  buildMask(ctx, reduced, reduction.getMask());
+  if (failed(
+          buildTerms(ctx, reduced, reduction, left.size(), wantsScores, group)))
+    return failure();
+  if (components.size() != group.size() ||
+      llvm::any_of(group, [](const Sum &sum) { return sum.rowPart; }))
+    buildTotals(ctx, reduction, components.size(), group);
+  for (auto [sum, result] : llvm::zip_equal(group, reduction.getResults()))
+    *sum.gradient = result;
+  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
+  return success();
+}
+
+LogicalResult mlir::attn::buildGradients(GradientContext &ctx, Side reduced) {
+  SmallVector<Sum> sums;
+  for (auto [n, input] : llvm::enumerate(ctx.wanted))
+    if (failed(addSum(ctx, reduced, n, input, sums)))
+      return failure();
   // Values of one reduction agree in channels and type, and units go anywhere.
   while (!sums.empty()) {
     auto keyOf = [](const Sum &sum) {
@@ -519,95 +634,8 @@ LogicalResult mlir::attn::buildGradients(GradientContext &ctx, Side reduced) {
       (joins ? group : rest).push_back(sum);
     }
     sums = rest;
-    bool wantsScores =
-        llvm::any_of(group, [](const Sum &sum) { return !sum.ofOutputs; });
-
-    SmallVector<Value> left, right, values;
-    capturePairs(ctx, reduced, wantsScores, left, right);
-    for (Sum &sum : group)
-      ctx.capture(sum.rowPart);
-
-    SmallVector<Component> components;
-    SmallVector<std::string> names;
-    SmallVector<Type> types;
-    for (Sum &sum : group) {
-      for (auto &term : sum.terms) {
-        components.push_back(sum.isUnit ? Component::unit : Component::value);
-        if (term.second)
-          values.push_back(term.second);
-        names.push_back(sum.name);
-        if (&term != &sum.terms.front())
-          names.back() += "_" + std::to_string(&term - sum.terms.begin());
-      }
-      types.push_back(sum.type);
-    }
-    FlatSymbolRefAttr monoidRef =
-        makeSum(ctx, overKeys ? "_queries" : "_keys", components, names);
-    auto reduction =
-        makeReduction(ctx, monoidRef, reduced, types, left, right, values);
-    reduction->setAttr(getDeadIsZeroName(), ctx.b.getUnitAttr());
-    if (ctx.func->hasAttr(getAnyOrderName()))
-      reduction->setAttr(getAnyOrderName(), ctx.b.getUnitAttr());
-    buildMask(ctx, reduced, reduction.getMask());
-
-    Type f32 = ctx.b.getF32Type(), i32 = ctx.b.getI32Type();
-    SmallVector<Type> arguments(left.size(), f32);
-    arguments.append(4, i32);
-    Block *block = openRegion(ctx, reduction.getScore(), arguments);
-    PairValues pairs;
-    if (failed(buildPair(ctx, reduced, block, wantsScores, pairs)))
+    if (failed(buildGroup(ctx, reduced, group)))
       return failure();
-    Value zero = arith::ConstantFloatOp::create(
-        ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
-    SmallVector<Value> yields;
-    for (Sum &sum : group)
-      for (auto &term : sum.terms) {
-        Value weight = sum.isUnit      ? pairs.captures[term.first]
-                       : sum.ofOutputs ? pairs.weights[term.first]
-                                       : pairs.dots[term.first];
-        // Where its weight is 0, a pair adds nothing to the cotangent of a dot.
-        Value isLive = pairs.isLive;
-        if (pairs.factor && !sum.isUnit && !sum.ofOutputs)
-          isLive = arith::CmpFOp::create(
-              ctx.b, ctx.loc, arith::CmpFPredicate::UNE, pairs.factor, zero);
-        bool isZero = pairs.isDeadZero &&
-                      (!sum.isUnit || isProductWith(weight, pairs.factor));
-        yields.push_back(
-            isZero || weight == pairs.factor
-                ? weight
-                : arith::SelectOp::create(ctx.b, ctx.loc, isLive, weight, zero)
-                      .getResult());
-      }
-    YieldOp::create(ctx.b, ctx.loc, yields);
-
-    if (components.size() != group.size() ||
-        llvm::any_of(group, [](const Sum &sum) { return sum.rowPart; })) {
-      SmallVector<Type> states(components.size(), f32);
-      states.append(3, i32);
-      Block *finalize = openRegion(ctx, reduction.getFinalize(), states);
-      SmallVector<Value> totals;
-      unsigned next = 0;
-      for (Sum &sum : group) {
-        Value total;
-        for (size_t i = 0; i < sum.terms.size(); ++i) {
-          Value part = finalize->getArgument(next++);
-          total = total ? arith::AddFOp::create(ctx.b, ctx.loc, total, part)
-                              .getResult()
-                        : part;
-        }
-        if (sum.rowPart) {
-          ValueRange position =
-              finalize->getArguments().slice(components.size(), 3);
-          total = arith::AddFOp::create(ctx.b, ctx.loc, total,
-                                        ofRow(ctx, sum.rowPart, position));
-        }
-        totals.push_back(total);
-      }
-      YieldOp::create(ctx.b, ctx.loc, totals);
-    }
-    for (auto [sum, result] : llvm::zip_equal(group, reduction.getResults()))
-      *sum.gradient = result;
-    ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
   }
   return success();
 }
