@@ -58,9 +58,10 @@ LogicalResult ComputeLowering::run() {
 }
 
 LogicalResult ComputeLowering::lowerBlock(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(block)) {
-    b.setInsertionPoint(&op);
-    if (failed(lowerOp(&op)))
+  // What comes next is asked for behind: it may have moved ahead.
+  for (Operation *op = &block.front(); op; op = op->getNextNode()) {
+    b.setInsertionPoint(op);
+    if (failed(lowerOp(op)))
       return failure();
   }
   return success();

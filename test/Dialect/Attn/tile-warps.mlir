@@ -51,3 +51,20 @@ func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
       -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
+
+// Nothing comes between a step's last product and the release that moves behind it.
+// GPU: tile_gpu.kernel private @without_sums_kernel0(
+// GPU: tile_gpu.role "compute"
+// GPU: tile_gpu.mma.sync
+// GPU: %[[LAST:.*]] = tile_gpu.mma.sync
+// GPU-NEXT: tile_gpu.ring.release {{.*}} after(%[[LAST]]
+// GPU-NOT: tile_gpu.mma.sync
+// GPU: tile_gpu.merge_states warps
+func.func @without_sums(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
+                        %v: tensor<?x?x?x128xf16>) -> tensor<?x?x?x128xf16> {
+  %o = attn.attention monoid(@relu2_sum) queries(%q : tensor<?x?x?x128xf16>)
+      keys(%k : tensor<?x?x?x128xf16>) values(%v : tensor<?x?x?x128xf16>)
+      {schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64, splits = 1, loop = masked>}
+      -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
+}
