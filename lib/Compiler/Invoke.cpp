@@ -211,9 +211,10 @@ static std::optional<int64_t> sizeOf(const std::string &name,
 }
 
 /// Entries of a table of pages are pages, as far as the sequence reaches.
+/// `hasKeys` becomes false where none reaches any.
 static Status checkPages(const EntryInfo &entry, const ArgInfo &info,
                          const TensorArg &table, TensorArgs inputs,
-                         const SeenSizes &seen) {
+                         const SeenSizes &seen, bool &hasKeys) {
   std::istringstream names(info.pagesOf);
   std::string pagesName, pageName;
   names >> pagesName >> pageName;
@@ -226,6 +227,7 @@ static Status checkPages(const EntryInfo &entry, const ArgInfo &info,
     if (entry.args[i].name == info.lengthsFrom)
       lengths = &inputs[i];
   const Seen *more = seen.find(info.moreRows);
+  bool reachesAny = false;
   for (int64_t b = 0; b < table.shape[0]; ++b) {
     int64_t used = table.shape[1];
     if (lengths && lengths->shape.size() == 1 && b < lengths->shape[0])
@@ -233,6 +235,7 @@ static Status checkPages(const EntryInfo &entry, const ArgInfo &info,
                                   b * lengths->strides[0])) +
               (more ? more->size : 0) + *page - 1) /
              *page;
+    reachesAny |= used > 0;
     for (int64_t n = 0; n < std::min(used, table.shape[1]); ++n) {
       auto value =
           int64_t(loadElement(table.data, table.dtype,
@@ -245,6 +248,7 @@ static Status checkPages(const EntryInfo &entry, const ArgInfo &info,
                         std::to_string(n));
     }
   }
+  hasKeys &= reachesAny;
   return success();
 }
 
@@ -332,6 +336,13 @@ static std::optional<int64_t> largestOf(const std::string &name,
   return largest;
 }
 
+static bool isEmptyTensor(const TensorArg &tensor) {
+  for (int64_t size : tensor.shape)
+    if (size == 0)
+      return true;
+  return false;
+}
+
 /// Dimensions of outputs that are the largest of inputs.
 static Status addLargest(const EntryInfo &entry, SeenSizes &seen) {
   for (const ArgInfo &info : entry.args)
@@ -378,17 +389,16 @@ static Status checkAllInputs(const EntryInfo &entry, TensorArgs inputs,
   for (size_t i = 0; readable && i < inputs.size(); ++i)
     if (Status ok = checkElements(entry.args[i], inputs[i], seen); !ok)
       return ok;
-  for (size_t i = 0; readable && i < inputs.size(); ++i)
-    if (!entry.args[i].pagesOf.empty())
-      if (Status ok = checkPages(entry, entry.args[i], inputs[i], inputs, seen);
-          !ok)
-        return ok;
   // Where an operand is empty, so is what regions are evaluated for.
   bool hasPairs = true;
+  for (size_t i = 0; readable && i < inputs.size(); ++i)
+    if (!entry.args[i].pagesOf.empty())
+      if (Status ok = checkPages(entry, entry.args[i], inputs[i], inputs, seen,
+                                 hasPairs);
+          !ok)
+        return ok;
   for (size_t i = 0; i < inputs.size(); ++i)
-    hasPairs &= !entry.args[i].atLeast.empty() ||
-                std::find(inputs[i].shape.begin(), inputs[i].shape.end(), 0) ==
-                    inputs[i].shape.end();
+    hasPairs &= !entry.args[i].atLeast.empty() || !isEmptyTensor(inputs[i]);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (Status ok = checkCaptures(entry.args[i], inputs[i], seen, hasPairs);
         !ok)
@@ -430,13 +440,6 @@ Result<std::vector<int64_t>> attn::getOutputShape(const EntryInfo &entry,
     shape[i] = it->second;
   }
   return shape;
-}
-
-static bool isEmptyTensor(const TensorArg &tensor) {
-  for (int64_t size : tensor.shape)
-    if (size == 0)
-      return true;
-  return false;
 }
 
 /// An output, or an input that is written as one.
