@@ -336,6 +336,8 @@ static std::string compareWithIntervals(const Instance &instance,
 bool fuzz::isRefusedSchedule(const Kernel &k, const std::string &message) {
   return k.schedule &&
          (message.find("smaller tiles") != std::string::npos ||
+          message.find("expected rows = 16 or more") != std::string::npos ||
+          message.find("multiple of 16 rows") != std::string::npos ||
           message.find("registers of live fragments") != std::string::npos);
 }
 

@@ -145,6 +145,30 @@ static void drawKnobs(Kernel &k, uint64_t seed, uint64_t index) {
     s.turns = random.pick({"none", "products", "softmax"});
 }
 
+/// Whether rows are the columns of products, of which each warp of Hopper has
+/// keys: drawn apart, as above, with what it takes. What else it does not go
+/// with is refused.
+static void drawWarpKeys(Kernel &k, uint64_t seed, uint64_t index) {
+  Random random(~seed ^ 0x8505, index);
+  if (k.dtype == DType::f32 || k.packed || k.batchInvariant || k.aggregate ||
+      k.rolling || k.monoid->numValues != 1 || !random.chance(0.25))
+    return;
+  // Tiles of keys come in boxes of pages.
+  if (k.page) {
+    k.page = random.pick<int64_t>({16, 32, 64});
+    k.fixedPage = true;
+  }
+  Schedule &s = *k.schedule;
+  s.rows = s.blockQ = 8;
+  s.blockK = random.pick<int64_t>({32, 64, 64, 128});
+  s.overlap = "next_step";
+  s.turns = "none";
+  k.dqk = 64 * random.range(1, 4);
+  k.dv = s.blockK == 128 ? 128 * random.range(1, 2) : 64 * random.range(1, 4);
+  k.bias.rank = k.mask.rank = k.alibiRank = 0;
+  k.sinks = false;
+}
+
 static bool readsHead(const Kernel &k, const Expr &expr) {
   if (expr.name == "%h" ||
       (expr.capture >= 0 && k.captures[expr.capture].indexedBy == 'h'))
@@ -369,6 +393,8 @@ static void drawSchedule(Random &random, Kernel &k, uint64_t seed,
     k.schedule->splits = 1;
   if (k.schedule && k.gpu)
     drawKnobs(k, seed, index);
+  if (k.schedule && k.gpu)
+    drawWarpKeys(k, seed, index);
   if (k.schedule)
     drawPackHeads(k, seed, index);
   if (k.schedule && k.gpu)
