@@ -505,8 +505,8 @@ bool RolesAnalysis::canCountSteps(ArrayRef<tile::RowsOp> steps) {
   // What a member leaves out is made up for behind the last loop. The count
   // starts where the first loop does.
   // Members that put weights together have all steps.
-  return areCounted && !plan.exchange.tile && numLoops <= 2 && numSingle <= 1 &&
-         isa<scf::ForOp>(plan.lastUse);
+  return areCounted && !plan.exchange.tile && plan.keyParts == 1 &&
+         numLoops <= 2 && numSingle <= 1 && isa<scf::ForOp>(plan.lastUse);
 }
 
 /// The keys that are loaded once, behind all queries; or null.
@@ -550,7 +550,10 @@ bool RolesAnalysis::run() {
   if (!analyseSteps(steps) || !analyseTeamwork() || !analyseLoads() ||
       !analyseKeyWarps(steps))
     return false;
+  analyseSharedWeights(steps);
   findBranch(steps);
+  if (plan.sharesWeights)
+    findOwnSums(steps);
   plan.stepsAreCounted = !plan.keyWarps && canCountSteps(steps);
   plan.firstKeys = findFirstKeys();
   if (!loadAllTiles(steps))
@@ -571,6 +574,10 @@ bool RolesAnalysis::run() {
     demand.exchange += RolesExchange::slots * plan.exchange.tile.getBytes();
   if (plan.mergeTile)
     demand.exchange += plan.mergeTile.getBytes();
+  if (plan.weightsTile)
+    demand.exchange += plan.weightsTile.getBytes();
+  for (SmemType tile : plan.reducedTiles)
+    demand.exchange += tile.getBytes();
   for (const RolesRing &ring : plan.steps)
     demand.step += ring.within < 0 ? ring.tile.getBytes() : 0;
   for (SmemType tile : plan.columns.tiles)

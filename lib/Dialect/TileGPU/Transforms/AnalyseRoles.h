@@ -37,6 +37,9 @@ private:
   bool analyseShares();
   bool analyseKeyWarps(ArrayRef<tile::RowsOp> steps);
   bool canShare(Operation *op);
+  void analyseSharedWeights(ArrayRef<tile::RowsOp> steps);
+  void findOwnSums(ArrayRef<tile::RowsOp> steps);
+  bool splitSlots(ArrayRef<tile::RowsOp> steps);
   bool analyseExchange(tile::DotOp dot);
   bool turnsKeys();
   // What is loaded.

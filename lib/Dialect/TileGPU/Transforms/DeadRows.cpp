@@ -62,8 +62,8 @@ void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
   }
   Value first = mapping.lookup(load.getIndices().drop_back().back());
   int64_t numRows = ring.tile.getRows();
-  if (plan.keyWarps) {
-    numRows = RolesPlan::keysOfWarp;
+  if (plan.keyWarps || plan.keyParts > 1) {
+    numRows = plan.keyWarps ? RolesPlan::keysOfWarp : numRows;
     first = arith::AddIOp::create(
         b, loc, first,
         arith::IndexCastOp::create(

@@ -27,7 +27,7 @@ using namespace mlir::tile_gpu;
 std::optional<HalfStep> HalfStep::get(tile::RowsOp rows,
                                       const RolesPlan &plan) {
   // Both products take keys 16 at a time.
-  int64_t keys = plan.steps.front().tile.getRows();
+  int64_t keys = plan.keysOfStep();
   if (keys % 32)
     return std::nullopt;
   return get(rows, plan, keys / 2);
@@ -37,7 +37,7 @@ std::optional<HalfStep> HalfStep::get(tile::RowsOp rows, const RolesPlan &plan,
                                       int64_t count) {
   HalfStep step;
   step.count = count;
-  step.whole = plan.steps.front().tile.getRows();
+  step.whole = plan.keysOfStep();
   for (auto [load, place] : plan.place)
     if (load->getBlock() == rows->getBlock())
       step.wide.insert(load->getResult(0));

@@ -232,7 +232,8 @@ void Producer::cloneLoad(tile::LoadOp load) {
   if (ring.within >= 0 ||
       (share != Share::All && ring.isValue != (share == Share::Values)))
     return;
-  copy(ring, load, steps);
+  for (int64_t part = 0; part < plan.keyParts; ++part)
+    copy(ring, load, useOf(steps, part), part * ring.tile.getRows());
   if (load == plan.firstKeys)
     copyWaiting();
 }
@@ -394,6 +395,8 @@ void Consumer::cloneLoad(tile::LoadOp load) {
   if (it == plan.place.end())
     return cloneTileOp(load);
   RolesRing &ring = plan.steps[it->second];
+  if (plan.keyParts > 1)
+    return takeOwnKeys(ring, load);
   if (ring.within >= 0) {
     Value slot = waited[ring.within];
     // What the products of a member take of channels that several share, they
@@ -463,6 +466,8 @@ void Consumer::cloneRows(tile::RowsOp rows) {
     mapping.map(argument, mapping.lookup(operand));
   if (!half && startsHalf && !isa<scf::ForOp>(rows->getParentOp()))
     return cloneHalves(rows);
+  if (plan.sharesWeights)
+    return cloneSharedWeights(rows);
   std::optional<HalfStep> before = half;
   if (plan.keyWarps) {
     half = HalfStep::get(rows, plan, RolesPlan::keysOfWarp);
@@ -502,7 +507,11 @@ void Consumer::releaseSlots(Value use) {
                           ValueRange());
 }
 
-void Consumer::finishStep() { releaseSlots(steps); }
+void Consumer::finishStep() {
+  // Of several slots, each is given back behind its product.
+  if (plan.keyParts == 1)
+    releaseSlots(steps);
+}
 
 /// `value` as it is for the member's rows; null where it is the same for all.
 Value Consumer::forOwnRows(Value value) {
@@ -610,8 +619,10 @@ void Consumer::releaseQueries() {
 }
 
 void Consumer::finish(Operation *op) {
-  if (op == plan.lastUse)
-    releaseQueries();
+  if (op != plan.lastUse)
+    return;
+  releaseQueries();
+  combineSums();
 }
 
 /// A map of the queries, on the member's own rows in shared memory.

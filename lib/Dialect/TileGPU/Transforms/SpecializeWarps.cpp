@@ -76,7 +76,7 @@ private:
 void Specializer::chooseStages() {
   ::attn::onchip::SharedShares shares = ::attn::onchip::shareAmongRoles(
       sharedDemand(kernel, plan), stages, target);
-  stages = shares.stages;
+  stages = shares.stages / plan.keyParts * plan.keyParts;
   queryStages = shares.queryStages;
   if (shares.ramp)
     return;
@@ -170,11 +170,17 @@ void Specializer::createRings() {
   if (plan.mergeTile)
     plan.mergeScratch = SmemAllocOp::create(b, kernel.getLoc(), plan.mergeTile,
                                             /*offset=*/IntegerAttr());
+  for (SmemType tile : plan.reducedTiles)
+    plan.reducedScratch.push_back(SmemAllocOp::create(
+        b, kernel.getLoc(), tile, /*offset=*/IntegerAttr()));
+  if (plan.weightsTile)
+    plan.weightsScratch = SmemAllocOp::create(
+        b, kernel.getLoc(), plan.weightsTile, /*offset=*/IntegerAttr());
   bool turnsShared =
       plan.sharers > 1 && llvm::any_of(plan.queries, [](RolesRing &ring) {
         return bool(ring.inPlace);
       });
-  if (turnsShared)
+  if (turnsShared || plan.sharesWeights)
     plan.shareBarrier = BarrierCreateOp::create(
         b, kernel.getLoc(), plan.members() * memberWarps,
         /*each=*/1, /*first=*/IntegerAttr());

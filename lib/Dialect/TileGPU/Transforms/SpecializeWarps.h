@@ -132,6 +132,22 @@ struct RolesPlan {
   int64_t sharers = 1, channels = 0;
   /// Of all warps that share channels, which have their queries in one place.
   Value shareBarrier;
+  /// Whether two that share channels each compute the weights of half of the
+  /// keys of a tile, and what they put together: the weights, and the rows'
+  /// reductions, one after the other in a step.
+  bool sharesWeights = false;
+  /// Slots that a step takes of each of its rings, one after the other: the
+  /// keys of each half then have one of their own, and the weights the columns
+  /// of it that no value has.
+  int64_t keyParts = 1;
+  SmemType weightsTile;
+  SmallVector<SmemType> reducedTiles;
+  /// Sums that each has of its own keys, up to the last step, and reductions
+  /// that make them.
+  SmallVector<std::pair<Value, Operation *>> ownSums;
+  DenseSet<Operation *> ownReduces;
+  Value weightsScratch;
+  SmallVector<Value> reducedScratch;
 
   /// Warps of the compute role, which have keys of their own of every tile for
   /// the same rows; 0: the role has warpgroups, with rows of their own. And
@@ -145,6 +161,8 @@ struct RolesPlan {
     return keyWarps ? keyWarps : blockQ / rows * sharers;
   }
   int64_t warpsOfMember() const { return keyWarps ? 1 : 4; }
+  /// Keys of a step.
+  int64_t keysOfStep() const { return steps.front().tile.getRows() * keyParts; }
   /// Those with rows of their own.
   int64_t rowMembers() const { return blockQ / rows; }
   /// Whether a tile has the channels of the sums, of all that share them.
@@ -194,6 +212,15 @@ protected:
                        ValueRange initial);
   void cloneIf(scf::IfOp op);
   void forget(Operation *op);
+  /// The use of a ring that has part `part` of the keys of a step.
+  Value useOf(Value step, Value part) {
+    Location loc = step.getLoc();
+    Value first = arith::MulIOp::create(b, loc, step, i32(plan.keyParts, loc));
+    return arith::AddIOp::create(b, loc, first, part);
+  }
+  Value useOf(Value step, int64_t part) {
+    return plan.keyParts == 1 ? step : useOf(step, i32(part, step.getLoc()));
+  }
   Value i32(int64_t value, Location loc) {
     return arith::ConstantIntOp::create(b, loc, value, 32);
   }
@@ -306,6 +333,14 @@ private:
   /// Lets a map over a member's channels count them from the block's first.
   void shiftChannels(tile::MapOp map);
   Value keysOfWarp(Value tile);
+  void takeOwnKeys(RolesRing &ring, tile::LoadOp load);
+  void multiplyParts(const HalfStep &step, tile::DotOp dot);
+  void cloneSharedWeights(tile::RowsOp rows);
+  SmallVector<Value> combineHalves(ValueRange own, Block &from);
+  void combineSums();
+  void multiplyWeights(const HalfStep &step, tile::DotOp dot);
+  Value keysOf(Value tile, Value firstKey, int64_t keys, Value firstChannel,
+               int64_t channels);
   void cloneExchanged(tile::DotOp dot);
   void cloneSum(tile::AccumulateOp sum);
   Value takeOwnRows(RolesRing &ring, tile::LoadOp load);
@@ -336,6 +371,10 @@ private:
   Value member;
   /// The number of the step whose weights are there.
   Value exchanged;
+  /// The slot with the member's keys of the step at hand.
+  Value ownKeys;
+  /// How many reductions of the step at hand are put together.
+  unsigned numReduced = 0;
   /// The slots of the step at hand, by place.
   DenseMap<int64_t, Value> waited;
   SmallVector<Value> columnTiles;

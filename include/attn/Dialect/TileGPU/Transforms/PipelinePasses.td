@@ -45,6 +45,16 @@ def TileGpuSpecializeWarpsPass
     those of the keys or values in memory, copies have filled the rest with
     zeros, and values of more than 64 columns are not cleared. The plan's launch
     gets tensor maps and a counter of drawn work tiles.
+
+    Two warpgroups that share the channels of the sums (`block_v`) need the
+    weights of the same rows. Each computes those of half of the keys of a tile:
+    what rows are reduced to is made of both halves by way of shared memory, and
+    the weights come together there for the product with the values. A sum that
+    only its own step takes stays that of each warpgroup's keys up to the last
+    step. Where keys have columns that no value has, tiles of 128 keys are two
+    slots, and the weights lie in such columns of their own keys. Steps that
+    decide on rows by tests of elements, or reduce nothing, leave each warpgroup
+    with all weights.
     Other kernels stay as they are: tile-gpu-pipeline-copies takes them.
 
     The schedule's `fetch` says who fetches the next work tile: `producer`, the
@@ -97,7 +107,8 @@ def TileGpuSpecializeWarpsPass
     # }
     ```
 
-    Numerics: no effect.
+    Numerics: a row's reductions are those of two halves of the keys of a tile
+    where two warpgroups have one each; else no effect.
 
     Fails when: the module's target is a CPU, or the schedule asks for one stage or
     for more than fit beside the queries, or has warpgroups share channels
