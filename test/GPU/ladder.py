@@ -5,11 +5,12 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
     test/GPU/ladder.py [--sizes 512,2048] [--depths 64,128] [--heads 16]
-        [--attn-run FILE] [--ncu FILE]
+        [--rungs naive,safe] [--attn-run FILE] [--ncu FILE]
 
 Each row is a rung of `attn-run --ladder`: what its formula predicts, and what passes
 between the caches of the multiprocessors and L2 in one run, by ncu. Copies of keys
 that blocks of a cluster share are counted once for each. Times are of the ladder.
+--ncu '' counts nothing; --rungs says which are counted.
 """
 
 import argparse
@@ -51,6 +52,7 @@ def main():
     parser.add_argument("--sizes", default="512,2048")
     parser.add_argument("--depths", default="64,128")
     parser.add_argument("--heads", type=int, default=16)
+    parser.add_argument("--rungs", help="those that are counted; all by default")
     parser.add_argument("--attn-run", default="attn-run")
     parser.add_argument("--ncu", default="ncu")
     options = parser.parse_args()
@@ -69,11 +71,15 @@ def main():
                 if not rows:
                     sys.exit("ladder.py: error: " + table.stdout + table.stderr)
                 for rung, predicted, ms in rows:
-                    counted, memory = measure(options, spec, rung)
-                    print("| %s | %s | %s | %s | %s | %.4g | %.3f | %.4g | %s |" % (
+                    cells = "- | - | -"
+                    if options.ncu and rung in (options.rungs or rung).split(","):
+                        counted, memory = measure(options, spec, rung)
+                        cells = "%.4g | %.3f | %.4g" % (
+                            counted * 1e-6, counted * 1e-6 / float(predicted),
+                            memory * 1e-6)
+                    print("| %s | %s | %s | %s | %s | %s | %s |" % (
                         size, depth, "causal" if causal != "none" else "full", rung,
-                        predicted, counted * 1e-6, counted * 1e-6 / float(predicted),
-                        memory * 1e-6, ms), flush=True)
+                        predicted, cells, ms), flush=True)
 
 
 if __name__ == "__main__":

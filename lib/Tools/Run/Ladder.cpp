@@ -189,11 +189,13 @@ public:
 
 private:
   Result<RungReport> climb(const char *name);
-  Result<Kernel> compile(const char *name, bool counts);
+  /// `explains`: keeps its IR, and counts its bytes where code can.
+  Result<Kernel> compile(const char *name, bool explains);
   Status makeInputs(const Kernel &kernel);
   Result<double> time(const Kernel &kernel, std::vector<HostTensor> &outputs);
   void compare(const std::vector<HostTensor> &outputs, RungReport &report);
-  void print(const std::vector<RungReport> &reports) const;
+  void printHeader() const;
+  void print(const RungReport &report) const;
 
   const Options &options;
   AttnCompileOptions how;
@@ -206,13 +208,14 @@ private:
 };
 } // namespace
 
-Result<Kernel> Ladder::compile(const char *name, bool counts) {
+Result<Kernel> Ladder::compile(const char *name, bool explains) {
   Options own = options;
   own.schedule = std::string("#attn.rung<") + name + ">";
   AttnCompileOptions also = how;
-  also.keepIr = counts;
-  also.countTraffic = counts;
-  also.noCache = counts;
+  also.keepIr = explains;
+  also.countTraffic = explains;
+  // Code that counts is for once; a GPU's does not.
+  also.noCache = how.noCache || (explains && options.device != "cuda");
   return compileProgram(own, also);
 }
 
@@ -263,11 +266,15 @@ void Ladder::compare(const std::vector<HostTensor> &outputs,
   if (first.empty())
     first = outputs;
   for (size_t i = 0; i < outputs.size(); ++i) {
-    NpyArray want = first[i].toNpy(), got = outputs[i].toNpy();
+    // All rungs have them in the same order in memory.
+    const HostTensor &want = first[i], &got = outputs[i];
     double largest = 0, apart = 0;
-    int64_t size = outputs[i].size();
+    int64_t size = got.size();
     for (int64_t k = 0; k < size; ++k) {
-      double x = want.at(k), y = got.at(k);
+      double x = loadElement(want.bytes.data(), want.dtype, k);
+      double y = loadElement(got.bytes.data(), got.dtype, k);
+      if (std::isfinite(x))
+        largest = std::max(largest, std::fabs(x));
       if (x == y || (std::isnan(x) && std::isnan(y)))
         continue;
       double difference = std::fabs(x - y);
@@ -275,9 +282,6 @@ void Ladder::compare(const std::vector<HostTensor> &outputs,
       apart =
           std::isfinite(difference) ? std::max(apart, difference) : INFINITY;
     }
-    for (int64_t k = 0; k < size; ++k)
-      if (double x = std::fabs(want.at(k)); std::isfinite(x))
-        largest = std::max(largest, x);
     report.difference =
         std::max(report.difference, largest > 0 ? apart / largest : apart);
   }
@@ -287,7 +291,7 @@ Result<RungReport> Ladder::climb(const char *name) {
   RungReport report;
   report.name = name;
   progress(std::string("rung ") + name);
-  auto kernel = compile(name, /*counts=*/true);
+  auto kernel = compile(name, /*explains=*/true);
   if (!kernel) {
     // What it wants, without where in a text that nobody wrote.
     std::string why = kernel.error();
@@ -349,7 +353,9 @@ Result<RungReport> Ladder::climb(const char *name) {
   }
   if (isEmulated)
     return report;
-  auto plain = compile(name, /*counts=*/false);
+  // Of a GPU's kernels none counts.
+  auto plain = kernel->isOnDevice() ? std::move(kernel)
+                                    : compile(name, /*explains=*/false);
   if (!plain)
     return plain.takeFailure();
   auto ms = time(*plain, *outputs);
@@ -359,7 +365,7 @@ Result<RungReport> Ladder::climb(const char *name) {
   return report;
 }
 
-void Ladder::print(const std::vector<RungReport> &reports) const {
+void Ladder::printHeader() const {
   std::printf("%s, %.4g GFLOP of live pairs; traffic %s\n", target.c_str(),
               flops * 1e-9,
               isEmulated
@@ -371,44 +377,53 @@ void Ladder::print(const std::vector<RungReport> &reports) const {
               "predicted MB", "counted MB", "ratio", "FLOP/byte",
               isEmulated ? "memory MB" : "workspace", "ms", "GFLOP/s",
               "differs");
+}
+
+void Ladder::print(const RungReport &rung) const {
   auto number = [](double value, const char *format, double scale = 1) {
     char text[32] = "-";
     if (value >= 0)
       std::snprintf(text, sizeof(text), format, value * scale);
     return std::string(text);
   };
-  for (const RungReport &rung : reports) {
-    if (!rung.refusal.empty()) {
-      std::printf("%-7s %s\n", rung.name.c_str(), rung.refusal.c_str());
-      continue;
-    }
-    bool hasBoth = rung.predicted > 0 && rung.counted > 0;
-    double bytes = rung.counted > 0 ? rung.counted : rung.predicted;
-    std::printf(
-        "%-7s %12s %12s %7s %9s %10s %9s %8s %9s\n", rung.name.c_str(),
-        number(rung.predicted, "%.4g", 1e-6).c_str(),
-        number(rung.counted, "%.4g", 1e-6).c_str(),
-        number(hasBoth ? rung.counted / rung.predicted : -1, "%.3f").c_str(),
-        number(bytes > 0 ? flops / bytes : -1, "%.4g").c_str(),
-        number(isEmulated ? rung.fromMemory : rung.workspace, "%.4g", 1e-6)
-            .c_str(),
-        number(rung.ms > 0 ? rung.ms : -1, "%.4g").c_str(),
-        number(rung.ms > 0 ? flops / rung.ms * 1e-6 : -1, "%.4g").c_str(),
-        number(rung.difference, "%.1e").c_str());
+  if (!rung.refusal.empty()) {
+    std::printf("%-7s %s\n", rung.name.c_str(), rung.refusal.c_str());
+    return;
   }
+  bool hasBoth = rung.predicted > 0 && rung.counted > 0;
+  double bytes = rung.counted > 0 ? rung.counted : rung.predicted;
+  std::printf(
+      "%-7s %12s %12s %7s %9s %10s %9s %8s %9s\n", rung.name.c_str(),
+      number(rung.predicted, "%.4g", 1e-6).c_str(),
+      number(rung.counted, "%.4g", 1e-6).c_str(),
+      number(hasBoth ? rung.counted / rung.predicted : -1, "%.3f").c_str(),
+      number(bytes > 0 ? flops / bytes : -1, "%.4g").c_str(),
+      number(isEmulated ? rung.fromMemory : rung.workspace, "%.4g", 1e-6)
+          .c_str(),
+      number(rung.ms > 0 ? rung.ms : -1, "%.4g").c_str(),
+      number(rung.ms > 0 ? flops / rung.ms * 1e-6 : -1, "%.4g").c_str(),
+      number(rung.difference, "%.1e").c_str());
 }
 
 Status Ladder::run() {
   std::vector<RungReport> reports;
+  size_t printed = 0;
   for (const char *name : rungNames) {
     auto report = climb(name);
     if (!report)
       return report.takeFailure();
     reports.push_back(std::move(*report));
+    if (inputs.empty())
+      continue;
+    // Each as it comes: a large one takes a while.
+    if (!printed)
+      printHeader();
+    for (; printed < reports.size(); ++printed)
+      print(reports[printed]);
+    std::fflush(stdout);
   }
   if (inputs.empty())
     return Failure{reports.front().refusal};
-  print(reports);
   if (options.ladderPicture.empty())
     return success();
   Peaks peaks;
