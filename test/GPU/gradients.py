@@ -1,13 +1,14 @@
 """The backward pass on a GPU beside cuDNN's through PyTorch.
 
-usage: gradients.py [--depths 64,128] [--shapes 1x16384,4x4096,16x1024]
+usage: gradients.py [--depths 64,192/128] [--shapes 1x16384,4x4096,16x1024]
                     [--heads 32:8] [--seconds S] [--memory]
        gradients.py --variants [NAME,...] [--depths 64,128] [--shapes 2x8192]
 
 Each row is the time of one whole backward pass, from autograd: the median of some
 calls that follow one another, ours, ours with deterministic=False ("any order", one
-kernel with five products where there is one) and cuDNN's, in turns. Heads are 2048 / d
-where --heads does not say. TFLOP/s are of five products. Before it the gradients are
+kernel with five products where there is one) and cuDNN's, in turns. 192/128 is
+queries and keys of 192 channels, values of 128. Heads are 2048 / d (of values) where
+--heads does not say. TFLOP/s are of five products. Before it the gradients are
 compared with float64 on a small shape. --memory prints the peak of a forward and a
 backward pass of one head of 131,072 tokens. --variants measures ALiBi, a cap, a
 window, documents, a bias, and a score function with a table and its gradient, beside
@@ -31,10 +32,20 @@ from torch.nn.functional import scaled_dot_product_attention as sdpa
 import attn
 
 
-def draw(b, hq, hk, s, d):
-    make = lambda h: torch.randn(b, h, s, d, device="cuda", dtype=torch.bfloat16,
-                                 requires_grad=True)
-    return make(hq), make(hk), make(hk)
+def channels(text):
+    """Of queries and keys, and of values."""
+    d, _, dv = text.partition("/")
+    return int(d), int(dv or d)
+
+
+def name_of(d, dv):
+    return f"{d}" if d == dv else f"{d}/{dv}"
+
+
+def draw(b, hq, hk, s, d, dv=None):
+    make = lambda h, d: torch.randn(b, h, s, d, device="cuda", dtype=torch.bfloat16,
+                                    requires_grad=True)
+    return make(hq, d), make(hk, d), make(hk, dv or d)
 
 
 def ours(q, k, v, causal, deterministic=True):
@@ -51,9 +62,9 @@ def cudnn(q, k, v, causal):
         return sdpa(q, k, v, is_causal=causal, enable_gqa=q.shape[1] != k.shape[1])
 
 
-def check(d, causal):
-    q, k, v = draw(2, 4, 2, 700, d)
-    do = torch.randn_like(q)
+def check(d, dv, causal):
+    q, k, v = draw(2, 4, 2, 700, d, dv)
+    do = torch.randn_like(q[..., :dv])
     wide = [x.detach().double().requires_grad_() for x in (q, k, v)]
     group = lambda x: x.repeat_interleave(2, 1)
     scores = wide[0] @ group(wide[1]).mT * d**-0.5
@@ -80,10 +91,10 @@ def run(call, count):
     return start.elapsed_time(end) / count * 1e-3
 
 
-def row(d, b, hq, hk, s, causal, seconds):
-    q, k, v = draw(b, hq, hk, s, d)
-    do = torch.randn_like(q)
-    flops = 10 * b * hq * s * s * d * (0.5 if causal else 1)
+def row(d, dv, b, hq, hk, s, causal, seconds):
+    q, k, v = draw(b, hq, hk, s, d, dv)
+    do = torch.randn_like(q[..., :dv])
+    flops = (6 * d + 4 * dv) * b * hq * s * s * (0.5 if causal else 1)
     calls = {}
     kinds = ("ours", ours), ("any order", any_order), ("cuDNN", cudnn)
     for name, forward in kinds:
@@ -100,7 +111,8 @@ def row(d, b, hq, hk, s, causal, seconds):
             times[name].append(run(call, count))
     a, n, c = (statistics.median(times[name]) for name, _ in kinds)
     print(
-        f"| {d} | {b}x{s} | {hq}/{hk} | {'causal' if causal else 'full'} | "
+        f"| {name_of(d, dv)} | {b}x{s} | {hq}/{hk} | "
+        f"{'causal' if causal else 'full'} | "
         f"{a * 1e3:.3f} | {flops / a * 1e-12:.0f} | {n * 1e3:.3f} | "
         f"{flops / n * 1e-12:.0f} | {flops / c * 1e-12:.0f} | {c / a:.2f} | "
         f"{c / n:.2f} |",
@@ -229,7 +241,7 @@ def main():
     )
     if not is_plain:
         names = [name for name in options.variants.split(",") if name]
-        for d in map(int, depths.split(",")):
+        for d, _ in map(channels, depths.split(",")):
             for shape in shapes.split(","):
                 b, s = map(int, shape.split("x"))
                 measure_variants(names, d, b, 2048 // d, s, options.seconds)
@@ -237,15 +249,15 @@ def main():
     print("| d | b x s | heads | | ms | TFLOP/s | any order, ms | TFLOP/s | "
           "cuDNN TFLOP/s | ours / cuDNN | any order / cuDNN |")
     print("|---|---|---|---|---|---|---|---|---|---|---|")
-    for d in map(int, depths.split(",")):
+    for d, dv in map(channels, depths.split(",")):
         for causal in (False, True):
-            check(d, causal)
+            check(d, dv, causal)
         for shape in shapes.split(","):
             b, s = map(int, shape.split("x"))
-            heads = options.heads or f"{2048 // d}:{2048 // d}"
+            heads = options.heads or f"{2048 // dv}:{2048 // dv}"
             hq, hk = map(int, heads.split(":"))
             for causal in (False, True):
-                row(d, b, hq, hk, s, causal, options.seconds)
+                row(d, dv, b, hq, hk, s, causal, options.seconds)
     if options.memory:
         memory()
 
