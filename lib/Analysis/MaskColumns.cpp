@@ -39,6 +39,7 @@ struct RowCode {
   Value row; // of the tile, i32
   const MaskAnalysis::SampleFn *sample = nullptr;
   const MaskAnalysis::CellFn *cell = nullptr;
+  const MaskAnalysis::SampleFn *element = nullptr;
   std::deque<Number> numbers;
 
   Int sum(int64_t factor, Value rest) {
@@ -225,7 +226,7 @@ MaskAnalysis::RowColumns
 MaskAnalysis::emitRowColumns(OpBuilder &builder, Location loc,
                              const UniformFn &uniform,
                              const RowOfTile &tile) const {
-  RowCode numbers{{builder, loc, uniform}, tile.row, {}, {}};
+  RowCode numbers{{builder, loc, uniform}, tile.row, {}, {}, {}, {}};
   MaskCode &code = numbers.code;
   Value keys = code.widen(tile.numKeys), zero = code.number(0);
   Value last = code.max(code.sub(keys, code.number(1)), zero);

@@ -22,6 +22,7 @@ struct Numbers {
   const MaskAnalysis::UniformNumberFn &uniformValue;
   const MaskAnalysis::SampleNumberFn *sample = nullptr;
   const MaskAnalysis::CellNumberFn *cell = nullptr;
+  const MaskAnalysis::SampleNumberFn *element = nullptr;
 
   Int number(int64_t value) { return value; }
   Int widen(int64_t value) { return value; }
@@ -57,6 +58,7 @@ struct Knowledge {
   };
   const MaskAnalysis::SampleFn *sample = nullptr;
   const MaskAnalysis::CellFn *cell = nullptr;
+  const MaskAnalysis::SampleFn *element = nullptr;
 
   Int number(int64_t value) { return {value}; }
   Int widen(Value) { return {}; }
@@ -176,14 +178,13 @@ MaskAnalysis::Class MaskAnalysis::emitClass(OpBuilder &builder, Location loc,
           code.both(valid, code.inverse(truth.notAll))};
 }
 
-MaskAnalysis::Class MaskAnalysis::emitBoxClass(OpBuilder &builder, Location loc,
-                                               const UniformFn &uniform,
-                                               const SampleFn &sample,
-                                               Value firstRow, Value lastRow,
-                                               Value firstKey, Value lastKey,
-                                               const CellFn &cell) const {
+MaskAnalysis::Class MaskAnalysis::emitBoxClass(
+    OpBuilder &builder, Location loc, const UniformFn &uniform,
+    const SampleFn &sample, Value firstRow, Value lastRow, Value firstKey,
+    Value lastKey, const CellFn &cell, const SampleFn &element) const {
   MaskCode code{builder, loc, uniform, &sample};
   code.cell = cell ? &cell : nullptr;
+  code.element = element ? &element : nullptr;
   MaskEvaluator<MaskCode> evaluator(
       *this, code, {code.widen(firstRow), code.widen(lastRow)},
       {code.widen(firstKey), code.widen(lastKey)});
@@ -219,13 +220,13 @@ MaskAnalysis::computeClass(const UniformNumberFn &uniform, int64_t firstRow,
   return {valid && !truth.some, valid && !truth.notAll};
 }
 
-MaskAnalysis::NumberClass
-MaskAnalysis::computeBoxClass(const UniformNumberFn &uniform,
-                              const SampleNumberFn &sample, int64_t firstRow,
-                              int64_t lastRow, int64_t firstKey,
-                              int64_t lastKey, const CellNumberFn &cell) const {
+MaskAnalysis::NumberClass MaskAnalysis::computeBoxClass(
+    const UniformNumberFn &uniform, const SampleNumberFn &sample,
+    int64_t firstRow, int64_t lastRow, int64_t firstKey, int64_t lastKey,
+    const CellNumberFn &cell, const SampleNumberFn &element) const {
   Numbers numbers{uniform, &sample};
   numbers.cell = cell ? &cell : nullptr;
+  numbers.element = element ? &element : nullptr;
   MaskEvaluator<Numbers> evaluator(*this, numbers, {firstRow, lastRow},
                                    {firstKey, lastKey});
   bool valid = evaluator.valid();

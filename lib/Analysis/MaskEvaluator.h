@@ -37,6 +37,7 @@ struct MaskCode {
   const MaskAnalysis::UniformFn &uniformValue;
   const MaskAnalysis::SampleFn *sample = nullptr;
   const MaskAnalysis::CellFn *cell = nullptr;
+  const MaskAnalysis::SampleFn *element = nullptr;
 
   Int number(int64_t value) {
     return mlir::arith::ConstantIntOp::create(b, loc, b.getI64Type(), value);
@@ -239,6 +240,10 @@ private:
       return bounds;
     if (a.sample && mask.isSample(value)) {
       auto [lower, upper] = (*a.sample)(value);
+      return {a.widen(lower), a.widen(upper)};
+    }
+    if (a.element && mask.isElement(value)) {
+      auto [lower, upper] = (*a.element)(value);
       return {a.widen(lower), a.widen(upper)};
     }
     const MaskAnalysis::Cell *cell = mask.findCell(value);

@@ -7,6 +7,7 @@
 
 #include "attn/Analysis/MaskAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/STLExtras.h"
 
@@ -94,8 +95,53 @@ Value MaskAnalysis::sampled(Value value) {
   bool isSampled = onRow.contains(value) != onKey.contains(value);
   if (isSampled && !isSample(value))
     samples.push_back({value, onKey.contains(value)});
-  return isSampled || hasCells ? value : Value();
+  if (isSampled || hasCells)
+    return value;
+  return value.getType().isInteger(1) && noteElement(value) ? value : Value();
 }
+
+//===----------------------------------------------------------------------===//
+// Elements
+//===----------------------------------------------------------------------===//
+
+bool MaskAnalysis::isElement(Value value) const {
+  return llvm::any_of(elements,
+                      [&](const Element &e) { return e.value == value; });
+}
+
+bool MaskAnalysis::noteElement(Value value) {
+  if (isElement(value))
+    return true;
+  // All that varies on the way to it is one element.
+  tensor::ExtractOp read;
+  llvm::SmallVector<Value> open = {value};
+  llvm::DenseSet<Value> seen;
+  while (!open.empty()) {
+    Value next = open.pop_back_val();
+    if (!varying.contains(next) || !seen.insert(next).second)
+      continue;
+    Operation *op = next.getDefiningOp();
+    if (!op || op->getNumRegions())
+      return false;
+    auto extract = dyn_cast<tensor::ExtractOp>(op);
+    if (!extract) {
+      open.append(op->operand_begin(), op->operand_end());
+      continue;
+    }
+    auto tensor = dyn_cast<BlockArgument>(extract.getTensor());
+    if ((read && read != extract) || !tensor ||
+        tensor.getOwner() != &region.front())
+      return false;
+    read = extract;
+  }
+  if (read)
+    elements.push_back({value, read});
+  return static_cast<bool>(read);
+}
+
+//===----------------------------------------------------------------------===//
+// What is used
+//===----------------------------------------------------------------------===//
 
 /// A value may be noted on the way to a reading that does without it.
 void MaskAnalysis::dropUnusedSamples() {
@@ -130,4 +176,6 @@ void MaskAnalysis::dropUnusedSamples() {
   llvm::erase_if(samples,
                  [&](const Sample &s) { return !used.contains(s.value); });
   llvm::erase_if(cells, [&](const Cell &c) { return !used.contains(c.value); });
+  llvm::erase_if(elements,
+                 [&](const Element &e) { return !used.contains(e.value); });
 }

@@ -61,8 +61,11 @@ def make(kind, heads, s):
         bias = rng.standard_normal((1, 1, 1, s)).astype("f4")
         bias[..., s // 3:s // 2] = -np.inf
         return np.broadcast_to(bias[0], (heads, s, s)), dict(bias=bias)
-    table = rng.standard_normal((heads, 32)).astype("f4")
-    table[0, 3] = -np.inf
+    # A finite one leaves nothing to list; a large one is not looked through.
+    table = rng.standard_normal((heads, 20000 if kind == "large table" else 32))
+    table = table.astype("f4")
+    if kind != "finite table":
+        table[0, 3] = -np.inf
     added = table[:, np.minimum(np.abs(i - j), 31)]
     return added, dict(score_mod=TABLE, captures={"t": table})
 
@@ -99,7 +102,8 @@ def check(kind, b, hk, group, s, d):
 
 def main():
     sizes = (700, 1500) if TARGET == "cuda" else (200, 130)
-    for kind in ("documents", "by head", "bias", "table"):
+    for kind in ("documents", "by head", "bias", "table", "finite table",
+                 "large table"):
         check(kind, 1, 1, 2, sizes[0], 64)
         check(kind, 2, 2, 1, sizes[1], 128)
     print("gradients of listed tiles")

@@ -16,6 +16,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Parser/Parser.h"
@@ -457,7 +458,8 @@ struct Named {
 static Named parseMask(MLIRContext &context, const std::string &body) {
   Named named;
   named.module = parseSourceString<ModuleOp>(
-      "func.func @mask(%b: i32, %h: i32, %i: i32, %j: i32, %w: i32) -> i1 {\n" +
+      "func.func @mask(%b: i32, %h: i32, %i: i32, %j: i32, %w: i32,"
+      "                %t: tensor<?xf32>) -> i1 {\n" +
           body + "\nreturn %r : i1\n}",
       &context);
   EXPECT_TRUE(named.module) << body;
@@ -517,6 +519,38 @@ TEST_F(MaskAnalysisTest, SamplesWhatRowsAndKeysReadAlone) {
   EXPECT_FALSE(across.dead || across.full);
   auto two = classOf({3, 4}, {4, 4}, 256, 0);
   EXPECT_FALSE(two.dead || two.full);
+}
+
+TEST_F(MaskAnalysisTest, AsksElementsThatRowAndKeyChoose) {
+  // A table by distance, which may be -inf, under a causal bound.
+  std::string body = R"(
+    %d = arith.subi %i, %j : i32
+    %at = arith.index_cast %d : i32 to index
+    %x = tensor.extract %t[%at] : tensor<?xf32>
+    %none = arith.constant 0xFF800000 : f32
+    %live = arith.cmpf une, %x, %none : f32
+    %past = arith.cmpi sle, %j, %i : i32
+    %r = arith.andi %past, %live : i1)";
+  Named mask = parseMask(context, body);
+  EXPECT_TRUE(mask.analysis->getSamples().empty());
+  ASSERT_EQ(mask.analysis->getElements().size(), 1u);
+  auto classOf = [&](std::pair<int64_t, int64_t> answers, int64_t firstKey) {
+    auto number = [](Value) { return int64_t(0); };
+    auto none = [](Value) { return std::pair<int64_t, int64_t>(); };
+    return mask.analysis->computeBoxClass(number, none, 256, 319, firstKey,
+                                          firstKey + 63, {},
+                                          [&](Value) { return answers; });
+  };
+  EXPECT_TRUE(classOf({1, 1}, 0).full);
+  EXPECT_TRUE(classOf({0, 0}, 0).dead);
+  EXPECT_TRUE(classOf({1, 1}, 512).dead);
+  auto some = classOf({0, 1}, 0), across = classOf({1, 1}, 256);
+  EXPECT_FALSE(some.full || some.dead || across.full || across.dead);
+  // The row on its own makes it something else.
+  body.replace(body.find("une, %x, %none"), 14, "une, %x, %mine");
+  Named both =
+      parseMask(context, "%mine = arith.sitofp %i : i32 to f32" + body);
+  EXPECT_TRUE(both.analysis->getElements().empty());
 }
 
 TEST_F(MaskAnalysisTest, FindsRowsOfACausalPrefix) {

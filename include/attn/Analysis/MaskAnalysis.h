@@ -26,7 +26,8 @@
 // of a document in memory) may be sampled: its least and greatest value over
 // the rows or the keys of a box classify that box. What depends on i / 128 and
 // j / 128 alone (a table of blocks) is one number for all of a box that lies
-// within one cell, and is read there.
+// within one cell, and is read there. What is asked of an element that the row
+// and the key choose (is it -inf?) is settled where all elements answer alike.
 //
 // Nothing is assumed about overflow: the region computes in wrapping integers,
 // the analysis in wider ones, and where an intermediate value of the region
@@ -98,6 +99,15 @@ public:
   };
   llvm::ArrayRef<Cell> getCells() const { return cells; }
 
+  /// A truth of the region that depends on the row and the key by which element
+  /// of a captured tensor `read`, a tensor.extract, gives, and is neither
+  /// sampled nor the same for all of a cell.
+  struct Element {
+    mlir::Value value;
+    mlir::Operation *read;
+  };
+  llvm::ArrayRef<Element> getElements() const { return elements; }
+
   //===--- As code --------------------------------------------------------===//
   /// Gives the kernel's value for a value of the region that depends on
   /// neither i nor j.
@@ -151,13 +161,15 @@ public:
   /// the keys of a box; truths are 0 and 1.
   using SampleFn =
       std::function<std::pair<mlir::Value, mlir::Value>(mlir::Value)>;
-  /// The class of a box whose samples are known. Whether the reading holds is
-  /// found for the box alone.
+  /// The class of a box whose samples are known, and of elements, unless null,
+  /// whether some are false (the least is 0), and true. Whether the reading
+  /// holds is found for the box alone.
   Class emitBoxClass(mlir::OpBuilder &builder, mlir::Location loc,
                      const UniformFn &uniform, const SampleFn &sample,
                      mlir::Value firstRow, mlir::Value lastRow,
                      mlir::Value firstKey, mlir::Value lastKey,
-                     const CellFn &cell = {}) const;
+                     const CellFn &cell = {},
+                     const SampleFn &element = {}) const;
 
   //===--- As numbers -----------------------------------------------------===//
   using UniformNumberFn = std::function<int64_t(mlir::Value)>;
@@ -179,8 +191,8 @@ public:
   NumberClass computeBoxClass(const UniformNumberFn &uniform,
                               const SampleNumberFn &sample, int64_t firstRow,
                               int64_t lastRow, int64_t firstKey,
-                              int64_t lastKey,
-                              const CellNumberFn &cell = {}) const;
+                              int64_t lastKey, const CellNumberFn &cell = {},
+                              const SampleNumberFn &element = {}) const;
 
 private:
   template <typename Arithmetic> friend class MaskEvaluator;
@@ -248,6 +260,9 @@ private:
   void findCells();
   const Cell *findCell(mlir::Value value) const;
   bool isSample(mlir::Value value) const;
+  /// Notes a truth that one element tells.
+  bool noteElement(mlir::Value value);
+  bool isElement(mlir::Value value) const;
   void dropUnusedSamples();
   bool dependsOnKey(const Form &form) const;
   bool dependsOnRow(const Form &form) const;
@@ -269,6 +284,7 @@ private:
   llvm::DenseSet<mlir::Value> varying, onRow, onKey;
   llvm::SmallVector<Sample> samples;
   llvm::SmallVector<Cell> cells;
+  llvm::SmallVector<Element> elements;
   /// Of each value that depends on them, the rows and the keys from multiples
   /// of which on it may change.
   llvm::DenseMap<mlir::Value, std::pair<int64_t, int64_t>> grains;

@@ -9,7 +9,9 @@
 // tile is, with some blocks for each query tile: keys by the tile and what the
 // mask reads of them, least and greatest, decide many tiles at a time
 // (`MaskAnalysis::Sample`), and what is left is evaluated element by element.
-// Tiles that are left lie side by side, so a block has every eighth. The next
+// Tiles that are left lie side by side, so a block has every eighth. A tensor
+// that is small is looked through first: where no element of a table is -inf
+// there is no tile to evaluate for it. The next
 // kernel, with one block for each query tile, makes the lists.
 //
 // Where the mask reads a tensor of pairs nothing is settled but by its
@@ -32,6 +34,7 @@
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -187,6 +190,16 @@ static Value someOfRows(KeyListContext &ctx, Value elements) {
       .front();
 }
 
+/// Truths of keys, one or the other.
+static Value eitherOf(KeyListContext &ctx, Value x, Value y) {
+  return ctx
+      .map({x, y}, cast<tile::TileType>(x.getType()),
+           [&](Value, Value, ValueRange of) -> SmallVector<Value> {
+             return {arith::OrIOp::create(ctx.b, of[0], of[1])};
+           })
+      .front();
+}
+
 /// What keys with live and with dead elements make of their tile.
 static ListedElements countKeys(KeyListContext &ctx, Value live, Value dead) {
   int64_t numWords = llvm::divideCeil(keyCols(ctx), 32);
@@ -316,16 +329,9 @@ static ListedElements evaluate(KeyListContext &ctx, const KeyLists &into,
              ctx.cmp(arith::CmpIPredicate::slt, number, ctx.dim(into.bits, 3)),
              {}, store, nullptr);
   }
-  auto either = [&](Value all, Value elements) {
-    return ctx
-        .map({all, someOfRows(ctx, elements)}, type,
-             [&](Value, Value, ValueRange x) -> SmallVector<Value> {
-               return {arith::OrIOp::create(ctx.b, x[0], x[1])};
-             })
-        .front();
-  };
-  SmallVector<Value> next = {either(loop.getRegionIterArg(0), live),
-                             either(loop.getRegionIterArg(1), dead)};
+  SmallVector<Value> next = {
+      eitherOf(ctx, loop.getRegionIterArg(0), someOfRows(ctx, live)),
+      eitherOf(ctx, loop.getRegionIterArg(1), someOfRows(ctx, dead))};
   scf::YieldOp::create(ctx.b, next);
   ctx.b.setInsertionPointAfter(loop);
   return countKeys(ctx, loop.getResult(0), loop.getResult(1));
@@ -391,10 +397,85 @@ static SmallVector<Value> classWords(KeyListContext &ctx, ValueRange classes) {
   return tile::BitsOp::create(ctx.b, types, classes).getWords();
 }
 
+using Answers = SmallVector<std::pair<Value, Value>>;
+
+/// The least and the greatest of what the mask asks of elements of a tensor
+/// that may be read: 0 and 1 where it has many.
+static std::pair<Value, Value>
+elementRange(KeyListContext &ctx, ::attn::MaskAnalysis::Element element) {
+  constexpr int64_t most = 16384, cols = 8;
+  Region &region = ctx.reduction.getMaskBody();
+  ValueRange captures = ctx.reduction.getCaptureOperands();
+  auto extract = cast<tensor::ExtractOp>(element.read);
+  auto tensor = cast<BlockArgument>(extract.getTensor());
+  size_t firstCapture = region.getNumArguments() - captures.size();
+  Value memref = ctx.arg(captures[tensor.getArgNumber() - firstCapture]);
+  // Batch and head are the block's; other indices may be anything.
+  SmallVector<Value> indices, sizes;
+  Value count = ctx.index(1);
+  for (auto [d, index] : llvm::enumerate(extract.getIndices())) {
+    auto cast = index.getDefiningOp<arith::IndexCastOp>();
+    Value position = cast ? cast.getIn() : index;
+    bool isBatch = position == region.getArgument(0);
+    bool isHead = position == region.getArgument(1);
+    indices.push_back(isBatch ? ctx.batch : isHead ? ctx.head : Value());
+    sizes.push_back(indices.back() ? Value() : ctx.dim(memref, d));
+    if (sizes.back())
+      count = ctx.mul(count, sizes.back());
+  }
+  Value isSmall = arith::AndIOp::create(
+      ctx.b, ctx.cmp(arith::CmpIPredicate::sgt, count, ctx.index(0)),
+      ctx.cmp(arith::CmpIPredicate::sle, count, ctx.index(most)));
+  Value end = ctx.select(isSmall, count, ctx.index(0));
+  Value last = ctx.toI32(ctx.sub(end, ctx.index(1)));
+  Type i1 = ctx.b.getI1Type();
+  auto perRow = ctx.tileType(keyCols(ctx), 1, i1);
+  Value none = ctx.fill(arith::ConstantIntOp::create(ctx.b, i1, 0), perRow);
+  auto loop = scf::ForOp::create(ctx.b, ctx.index(0), end,
+                                 ctx.index(keyCols(ctx) * cols),
+                                 ValueRange{none, none});
+  {
+    OpBuilder::InsertionGuard guard(ctx.b);
+    ctx.b.setInsertionPointToStart(loop.getBody());
+    Value first = ctx.toI32(loop.getInductionVar());
+    auto type = ctx.tileType(keyCols(ctx), cols, i1);
+    auto answers = ctx.map({}, {type, type}, [&](Value r, Value c, ValueRange) {
+      Value number = ctx.add(ctx.mul(c, ctx.i32(keyCols(ctx))), r);
+      Value rest = ctx.toIndex(ctx.min(ctx.add(first, number), last));
+      SmallVector<Value> at(indices);
+      for (size_t d = at.size(); d-- > 0;)
+        if (!at[d]) {
+          at[d] = arith::RemUIOp::create(ctx.b, rest, sizes[d]);
+          rest = arith::DivUIOp::create(ctx.b, rest, sizes[d]);
+        }
+      Point point;
+      point.row = point.safeRow = point.key = point.safeKey = ctx.i32(0);
+      PointCloner cloner(ctx, region, 0, /*hasKey=*/true, captures, point);
+      cloner.map(extract.getResult(),
+                 loadElement(ctx.b, ctx.loc, memref, at, extract.getType()));
+      Value yes = cloner.get(element.value);
+      Value no = arith::XOrIOp::create(
+          ctx.b, yes, arith::ConstantIntOp::create(ctx.b, i1, 1));
+      return SmallVector<Value>{yes, no};
+    });
+    SmallVector<Value> next;
+    for (auto [all, some] : llvm::zip(loop.getRegionIterArgs(), answers))
+      next.push_back(eitherOf(ctx, all, someOfRows(ctx, some)));
+    scf::YieldOp::create(ctx.b, next);
+  }
+  ListedElements found = countKeys(ctx, loop.getResult(0), loop.getResult(1));
+  Value zero = ctx.i32(0), one = ctx.i32(1);
+  Value noneFalse = ctx.select(found.someDead, zero, one);
+  return {ctx.select(isSmall, noneFalse, zero),
+          ctx.select(isSmall, ctx.select(found.someLive, one, zero), one)};
+}
+
 /// Which tiles from number `first` on, every one of `stride`, are whole, dead,
 /// or neither as far as the analysis sees.
-static SmallVector<Value>
-classifyByAnalysis(KeyListContext &ctx, const ListedRange &range, Value first) {
+static SmallVector<Value> classifyByAnalysis(KeyListContext &ctx,
+                                             const ListedRange &range,
+                                             const Answers &answers,
+                                             Value first) {
   // What is read of the rows is the same for all keys. It is read beside what
   // is read of the keys, of which most problems have one lot.
   SmallVector<Value> inputs;
@@ -423,11 +504,20 @@ classifyByAnalysis(KeyListContext &ctx, const ListedRange &range, Value first) {
         ::attn::MaskAnalysis::CellFn cell = [&](Value value) {
           return cellAt(ctx, value, range.firstRow, ctx.toIndex(key));
         };
+        auto element = [&](Value value) {
+          for (auto [e, answer] : llvm::zip(ctx.mask->getElements(), answers))
+            if (e.value == value)
+              return answer;
+          llvm_unreachable("an element that was not noted");
+        };
+        ::attn::MaskAnalysis::SampleFn ofElements = element;
         if (ctx.packsHeads)
           cell = nullptr;
-        auto found = ctx.mask->emitBoxClass(ctx.b, ctx.loc, ctx.maskUniform,
-                                            sample, range.firstRow,
-                                            range.lastRow, key, last, cell);
+        if (answers.empty())
+          ofElements = nullptr;
+        auto found = ctx.mask->emitBoxClass(
+            ctx.b, ctx.loc, ctx.maskUniform, sample, range.firstRow,
+            range.lastRow, key, last, cell, ofElements);
         Value yes = arith::ConstantIntOp::create(ctx.b, ctx.b.getI1Type(), 1);
         Value settled = arith::OrIOp::create(ctx.b, found.full, found.dead);
         Value open = arith::XOrIOp::create(ctx.b, settled, yes);
@@ -474,13 +564,18 @@ void mlir::attn::buildClasses(KeyListContext &ctx, const KeyLists &into,
         return {};
       },
       nullptr);
+  // Packed rows may be of several heads.
+  Answers answers;
+  if (!ctx.packsHeads)
+    for (auto element : ctx.mask->getElements())
+      answers.push_back(elementRange(ctx, element));
   auto chunks =
       scf::ForOp::create(ctx.b, ctx.add(range.first, ctx.split), range.endWhole,
                          ctx.index(ctx.stride * keyCols(ctx)));
   OpBuilder::InsertionGuard guard(ctx.b);
   ctx.b.setInsertionPointToStart(chunks.getBody());
   Value first = ctx.toI32(chunks.getInductionVar());
-  SmallVector<Value> words = classifyByAnalysis(ctx, range, first);
+  SmallVector<Value> words = classifyByAnalysis(ctx, range, answers, first);
   forWords(ctx, words, 2, {}, [&](Value w, ValueRange word, ValueRange) {
     Value base = nthTile(ctx, first, ctx.mul(w, ctx.i32(32)));
     auto store = [&](Value bits, function_ref<void(Value)> body) {
