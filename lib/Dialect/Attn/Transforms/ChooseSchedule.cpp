@@ -209,6 +209,29 @@ static int64_t countTilesOfLift(MonoidOp monoid) {
   return int64_t(early.size()) + (dividendIsStatistic(monoid) ? 0 : numStats);
 }
 
+/// Whether a score multiplies a dot, as it is, with what a later dot has made,
+/// as the gradient of a scale does. The weight, which is computed before the
+/// later dot is there, then lies beside the dot and does not take its place.
+static bool holdsDots(Region &score, size_t numDots) {
+  llvm::SmallDenseMap<Value, unsigned> dots;
+  if (score.empty())
+    return false;
+  for (size_t d = 0; d < numDots; ++d)
+    dots[score.getArgument(d)] = 1u << d;
+  bool found = false;
+  score.walk([&](Operation *inner) {
+    unsigned all = 0;
+    for (Value operand : inner->getOperands())
+      all |= dots.lookup(operand);
+    for (Value operand : inner->getOperands())
+      found |= isa<BlockArgument>(operand) && dots.lookup(operand) &&
+               all >= 2 * dots.lookup(operand);
+    for (Value result : inner->getResults())
+      dots[result] = all;
+  });
+  return found;
+}
+
 static ::attn::ScheduleProblem describe(ReductionOpInterface op,
                                         MonoidOp monoid,
                                         const std::array<int64_t, 5> &expected,
@@ -283,6 +306,8 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
         std::max(std::max<int64_t>(weights.size(), 1) - 1 +
                      std::max<int64_t>(monoid.getNumStats(), 1) - 1,
                  countTilesOfLift(monoid) - 1);
+  if (!target.isCpu() && holdsDots(op.getScoreBody(), problem.depths.size()))
+    ++problem.extraScores;
   problem.rowDivisors = weighsByQuotient(monoid) ? 2 : 0;
   problem.invariant = op.isBatchInvariant();
   problem.warpKeys = whyNotOfWarps(op, monoid, target).empty();
