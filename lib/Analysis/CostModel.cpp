@@ -144,7 +144,7 @@ ScheduleCost Model::predict() {
   double work = total * double(heads) / units;
   // Long tiles come first where they differ. Else tiles come in rounds, of
   // which the last one is as long; tiles of parts of heads soften that.
-  if (problem.diagonal)
+  if (problem.diagonal && tiles > 1)
     work += shortestAtEnd * shortest;
   else if (cost.tiles > units)
     work = (1 - wholeRounds) * work +
