@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Dialect/Tile/IR/LiveDepth.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -250,7 +251,7 @@ OpCost emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
   tg::TokenType sums = op.getToken().getType();
   tg::SmemType right = op.getB().getType();
   int64_t blocks = sums.getRows() / unit.m, cols = sums.getCols();
-  int64_t steps = right.getRows() / unit.k;
+  int64_t steps = tile::getLiveDepth(op, right.getRows()) / unit.k;
   int64_t elementBytes = right.getElementBytes();
   int64_t rightBytes = unit.k * cols * elementBytes;
   int64_t leftBytes = isa<tg::SmemType>(op.getA().getType())

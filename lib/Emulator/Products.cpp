@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Dialect/Tile/IR/LiveDepth.h"
 
 #include <cmath>
 #include <cstring>
@@ -87,7 +88,8 @@ LogicalResult emulator::emulate(tg::MmaIssueOp op, ProgramBuilder &b) {
   if (op.getRampColumns())
     columns = operandOf(op.getRampColumns(), b);
   SlotId to = b.slot(op.getToken());
-  int64_t rows = left.rows, cols = right.cols, depth = right.rows;
+  int64_t rows = left.rows, cols = right.cols, held = right.rows;
+  int64_t depth = tile::getLiveDepth(op, held);
   b.emit(op, true, [=](Agent &a) {
     std::shared_ptr<Registers> sums, leftValue;
     if (acc != noSlot && !(sums = a.use(acc)))
@@ -146,8 +148,9 @@ LogicalResult emulator::emulate(tg::MmaIssueOp op, ProgramBuilder &b) {
             x = copyOf(matrixOf(block, leftView, left.tile), rows, depth,
                        Rounding::None);
           else
-            x.assign(leftValue->floats(),
-                     leftValue->floats() + leftValue->words.size());
+            for (int64_t r = 0; r < rows; ++r)
+              x.insert(x.end(), leftValue->floats() + r * held,
+                       leftValue->floats() + r * held + depth);
           auto y = copyOf(matrixOf(block, rightView, right.tile), depth, cols,
                           Rounding::None);
           multiply(result->floats(), x.data(), y.data(), rows, cols, depth);

@@ -12,6 +12,7 @@
 
 #include "Lowerings.h"
 #include "MatrixDescriptor.h"
+#include "attn/Dialect/Tile/IR/LiveDepth.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -106,7 +107,8 @@ LogicalResult gpu::lower(KernelContext &k, MmaIssueOp op) {
   for (SmemType tile : {aTile, b})
     if (tile && !tile.getSwizzle())
       return unsupported(op, "operands in swizzled tiles");
-  int64_t depth = b.getRows(), steps = depth / MmaShape::warpgroup().k;
+  int64_t unit = MmaShape::warpgroup().k, held = b.getRows() / unit;
+  int64_t steps = tile::getLiveDepth(op, b.getRows()) / unit;
   StringRef name = b.getElementType().isBF16() ? "bf16" : "f16";
   MatrixDescriptor right(b, /*kIsRow=*/true);
   std::string text = "{\n.reg .b64 da, db;\n.reg .b32 low, high;\n"
@@ -167,7 +169,7 @@ LogicalResult gpu::lower(KernelContext &k, MmaIssueOp op) {
                 ";\nmov.b32 high, " + std::to_string(left->getBits() >> 32) +
                 ";\nmov.b64 da, {low, high};\n";
       else
-        a = registerList(numAcc + (block * steps + step) * 4, 4);
+        a = registerList(numAcc + (block * held + step) * 4, 4);
       text += instruction + " " + registerList(block * perBlock, perBlock) +
               ", " + a + ", db, p, 1, 1";
       if (aTile)

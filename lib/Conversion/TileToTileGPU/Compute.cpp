@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ComputeLowering.h"
+#include "attn/Dialect/Tile/IR/LiveDepth.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -223,9 +224,13 @@ LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
   Value columns;
   if (op.getRamp())
     columns = rampColumns(type.getCols(), loc);
-  Value issued =
-      MmaIssueOp::create(b, loc, token, *lhs, rhs, acc, op.getRamp(), columns)
-          .getToken();
+  auto issue =
+      MmaIssueOp::create(b, loc, token, *lhs, rhs, acc, op.getRamp(), columns);
+  int64_t depth = llvm::alignTo(tile::getLiveDepth(op, op.getDepth()),
+                                ::attn::MmaShape::warpgroup().k);
+  if (depth < op.getDepth())
+    issue->setAttr(tile::liveDepthName, b.getI64IntegerAttr(depth));
+  Value issued = issue.getToken();
   set(op.getResult(),
       MmaWaitOp::create(b, loc, TypeRange(held), ValueRange(issued),
                         b.getI64IntegerAttr(0))

@@ -25,6 +25,7 @@
 #include "TileWarps.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Tile/IR/LiveDepth.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -768,11 +769,17 @@ SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
   if (turnsRows(ctx))
     dots.push_back(dotParts(ctx, block));
   else
-    for (auto [query, key] : llvm::zip(block.queries, block.keys))
-      dots.push_back(tile::DotOp::create(ctx.b, scoreTile(ctx), query, key,
-                                         /*acc=*/Value(),
-                                         /*scale=*/Value(), block.tile.ramp,
-                                         /*transpose_rhs=*/true, ctx.tf32));
+    for (auto [query, key, tensor] : llvm::zip(
+             block.queries, block.keys, ctx.reduction.getQueryOperands())) {
+      auto dot = tile::DotOp::create(ctx.b, scoreTile(ctx), query, key,
+                                     /*acc=*/Value(), /*scale=*/Value(),
+                                     block.tile.ramp, /*transpose_rhs=*/true,
+                                     ctx.tf32);
+      int64_t depth = cast<ShapedType>(tensor.getType()).getShape().back();
+      if (isGpu(ctx) && ctx.target.hasRoles() && depth < dot.getDepth())
+        dot->setAttr(tile::liveDepthName, ctx.b.getI64IntegerAttr(depth));
+      dots.push_back(dot);
+    }
   if (isa<ScoresOp>(ctx.op)) {
     storeScores(ctx, block, dots);
     return {};

@@ -7,6 +7,7 @@
 
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "attn/Dialect/Tile/IR/FragmentOrder.h"
+#include "attn/Dialect/Tile/IR/LiveDepth.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -60,6 +61,17 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
       return op->emitOpError("expected tile.fragment_order to be a unit "
                              "attribute of tile.load, or of tile.accumulate in "
                              "any order");
+    return success();
+  }
+  if (attr.getName() == liveDepthName) {
+    auto dot = dyn_cast<DotOp>(op);
+    auto depth = dyn_cast<IntegerAttr>(attr.getValue());
+    bool isIssue = op->getName().getStringRef() == "tile_gpu.mma.issue";
+    if ((!dot && !isIssue) || !depth ||
+        !depth.getType().isSignlessInteger(64) || depth.getInt() <= 0 ||
+        (dot && depth.getInt() >= dot.getDepth()))
+      return op->emitOpError("expected tile.live_depth to be an i64 below the "
+                             "depth of a tile.dot or a tile_gpu.mma.issue");
     return success();
   }
   if (attr.getName() == foldThresholdName) {
