@@ -19,7 +19,7 @@ import numpy as np
 
 import attn
 
-TARGET = None if sys.argv[1] == "host" else sys.argv[1]
+TARGET = None if sys.argv[1:] in ([], ["host"]) else sys.argv[1]
 rng = np.random.default_rng(5)
 LEAST = np.finfo("f4").min
 
