@@ -358,11 +358,15 @@ def test_threads():
         except Exception as error:
             failures.append(error)
 
+    # Forks have the number behind the last one: those of threads stay theirs.
+    last = np.zeros((1, HEADS, 1, D), "f")
+    cache.append([4], last, last)
     threads = [threading.Thread(target=work, args=(i,)) for i in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
+    cache.free(4)
     assert not failures, failures
     assert cache.free_pages == 64 and not cache.ids()
 
