@@ -26,7 +26,7 @@ def press_after(seconds):
 
 
 def is_interrupted(run):
-    """Whether Ctrl-C after 0.3 s ends `run`, soon: also on a loaded machine."""
+    """Whether Ctrl-C after 0.3 s ends `run`, within a second."""
     timer = press_after(0.3)
     start = time.monotonic()
     try:
@@ -37,7 +37,7 @@ def is_interrupted(run):
     except KeyboardInterrupt:
         took = time.monotonic() - start
         print("ended after %.2f s" % took)
-        return took < 3
+        return took < 1.5
 
 
 # Some ten seconds of work, in many blocks.
