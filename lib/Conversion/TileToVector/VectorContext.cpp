@@ -113,17 +113,21 @@ Type VectorContext::storageType(Type elementType) {
   return elementType.isSignlessInteger(1) ? builder.getI8Type() : elementType;
 }
 
-Value VectorContext::allocateFlat(int64_t count, Type elementType) {
-  int64_t bytes = count * ((elementType.getIntOrFloatBitWidth() + 7) / 8);
+Value VectorContext::allocateView(MemRefType type) {
+  int64_t bytes =
+      type.getNumElements() * ((type.getElementTypeBitWidth() + 7) / 8);
   int64_t offset = scratchBytes;
   scratchBytes += llvm::alignTo(bytes, scratchAlignment);
   // At the top of the kernel, so that one view serves every use.
   OpBuilder::InsertionGuard guard(builder);
   Value position = index(offset);
   builder.setInsertionPointAfter(anchor);
-  auto type = MemRefType::get({count}, elementType);
   return memref::ViewOp::create(builder, kernel.getLoc(), type, scratch,
                                 position, ValueRange());
+}
+
+Value VectorContext::allocateFlat(int64_t count, Type elementType) {
+  return allocateView(MemRefType::get({count}, elementType));
 }
 
 Value VectorContext::allocate(TileType type) {
@@ -131,17 +135,8 @@ Value VectorContext::allocate(TileType type) {
   if (type.isRowVector())
     // Whole vectors may be written at the end of a row vector.
     return allocateFlat(llvm::alignTo(type.getRows(), 16), elementType);
-  int64_t count = type.getNumElements();
-  int64_t bytes = count * ((elementType.getIntOrFloatBitWidth() + 7) / 8);
-  int64_t offset = scratchBytes;
-  scratchBytes += llvm::alignTo(bytes, scratchAlignment);
-  OpBuilder::InsertionGuard guard(builder);
-  Value position = index(offset);
-  builder.setInsertionPointAfter(anchor);
-  auto memrefType =
-      MemRefType::get({type.getRows(), type.getCols()}, elementType);
-  return memref::ViewOp::create(builder, kernel.getLoc(), memrefType, scratch,
-                                position, ValueRange());
+  return allocateView(
+      MemRefType::get({type.getRows(), type.getCols()}, elementType));
 }
 
 bool VectorContext::diesAt(Value value, Operation *op) {

@@ -68,6 +68,8 @@ struct VectorContext {
   //===--- Buffers ---===//
   /// Scratch for a value of `type` in row-major form.
   Value allocate(TileType type);
+  /// Scratch seen as `type`.
+  Value allocateView(MemRefType type);
   /// Scratch of `count` elements of `elementType` as memref<count x T>.
   Value allocateFlat(int64_t count, Type elementType);
   /// Where `value` is stored in row-major form.
