@@ -237,19 +237,16 @@ class Kernel:
             ValueError, TypeError: what was given does not fit.
         """
         values = list(inputs)
-        for arg in self.inputs[len(values) :]:
-            if arg.name in named:
-                values.append(named.pop(arg.name))
-            else:
-                break
-        if named or len(values) != len(self.inputs):
+        rest = self.inputs[len(values) :]
+        missing = [arg.name for arg in rest if arg.name not in named]
+        values += [named.pop(arg.name) for arg in rest if arg.name in named]
+        if named or missing or len(values) > len(self.inputs):
+            found = ["%d by position" % len(inputs)] if inputs else []
+            found += ["no %s" % name for name in missing]
+            found += ["an unknown %s" % name for name in sorted(named)]
             raise TypeError(
-                "attn: expected the inputs %s, but got %d%s"
-                % (
-                    ", ".join(map(repr, self.inputs)),
-                    len(values),
-                    " and " + ", ".join(sorted(named)) if named else "",
-                )
+                "attn: expected the inputs %s, but got %s"
+                % (", ".join(map(repr, self.inputs)), ", ".join(found) or "none")
             )
         views = [
             arrays.scalar(arg.name, value, arg.code)

@@ -44,6 +44,18 @@ check("kernel", out, want)
 check("kernel lse", lse, want_lse)
 out, lse = kernel(q, k, v=v, softcap=3.0)
 check("by name", out, want)
+for inputs, named, found in (
+    ((q,), dict(v=v), "but got 1 by position, no k, no softcap"),
+    ((q, k, v, 3.0), dict(causal=1), "but got 4 by position, an unknown causal"),
+    ((q, k, v, 3.0, 1), {}, "but got 5 by position"),
+    ((), {}, "but got no q, no k, no v, no softcap"),
+):
+    try:
+        kernel(*inputs, **named)
+    except TypeError as error:
+        assert str(error).endswith(found), error
+    else:
+        raise AssertionError("expected an error of inputs that do not fit")
 mine = np.zeros_like(out), np.zeros_like(lse)
 assert kernel(q, k, v, 3.0, out=mine)[0] is mine[0]
 assert np.array_equal(mine[0], out) and np.array_equal(mine[1], lse)
