@@ -431,6 +431,86 @@ LogicalResult ComputeLowering::lowerThresholdFold(tile::FoldOp op,
   return success();
 }
 
+namespace {
+/// The fold of one column, whose scores and values are read, into states.
+struct ColumnFold {
+  OpBuilder &b;
+  tile::FoldOp op;
+  Value column;
+  SmallVector<Value> rowInputs; // a score a row for each tile, then liveness
+  SmallVector<Value> values;    // one a channel for each tile of values
+  ValueRange states;
+
+  void build(bool channels, MutableArrayRef<Value> next);
+
+private:
+  SmallVector<Value> yields(ValueRange arguments, bool channels,
+                            ArrayRef<unsigned> which, ArrayRef<unsigned> seen);
+};
+} // namespace
+
+/// The body on the arguments of a map, from which states come that are `which`.
+SmallVector<Value> ColumnFold::yields(ValueRange arguments, bool channels,
+                                      ArrayRef<unsigned> which,
+                                      ArrayRef<unsigned> seen) {
+  Location loc = op.getLoc();
+  Block &body = op.getBody().front();
+  Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
+  IRMapping mapping;
+  mapping.map(body.getArgument(0), arguments[0]);
+  mapping.map(body.getArgument(1), column);
+  unsigned from = 2, to = 2;
+  for (size_t i = 0; i < op.getScores().size(); ++i)
+    mapping.map(body.getArgument(to++), arguments[from++]);
+  Value alive;
+  if (op.getLive())
+    alive = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
+                                  arguments[from++], zero);
+  for (size_t i = 0; i < values.size(); ++i)
+    mapping.map(body.getArgument(to++), channels ? arguments[from++] : zero);
+  for (size_t i = 0; i < states.size(); ++i)
+    mapping.map(body.getArgument(to + i),
+                llvm::is_contained(seen, i) ? arguments[from++] : zero);
+  for (Operation &inside : body.without_terminator())
+    b.clone(inside, mapping);
+  return llvm::map_to_vector(which, [&](unsigned i) -> Value {
+    Value value = mapping.lookup(body.getTerminator()->getOperand(i));
+    if (!alive)
+      return value;
+    return arith::SelectOp::create(b, loc, alive, value,
+                                   mapping.lookup(body.getArgument(to + i)));
+  });
+}
+
+/// States that have a value for each channel, or those that have one a row,
+/// which see no channel.
+void ColumnFold::build(bool channels, MutableArrayRef<Value> next) {
+  SmallVector<unsigned> which, seen;
+  SmallVector<Value> inputs = rowInputs;
+  if (channels)
+    llvm::append_range(inputs, values);
+  SmallVector<Type> results;
+  for (auto [i, state] : llvm::enumerate(states)) {
+    bool isChannel = isa<FragType>(state.getType());
+    if (isChannel == channels) {
+      which.push_back(i);
+      results.push_back(state.getType());
+    }
+    if (channels || !isChannel) {
+      seen.push_back(i);
+      inputs.push_back(state);
+    }
+  }
+  if (which.empty())
+    return;
+  MapOp map =
+      createMap(b, op.getLoc(), results, inputs, [&](ValueRange arguments) {
+        return yields(arguments, channels, which, seen);
+      });
+  for (auto [k, i] : llvm::enumerate(which))
+    next[i] = map.getResult(k);
+}
+
 LogicalResult ComputeLowering::lowerFold(tile::FoldOp op) {
   if (std::optional<unsigned> threshold = tile::getThreshold(op))
     return lowerThresholdFold(op, *threshold);
@@ -482,89 +562,23 @@ LogicalResult ComputeLowering::lowerFold(tile::FoldOp op) {
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(loop.getBody());
   Value column = loop.getInductionVar();
-  SmallVector<Value> rowInputs, values;
+  ColumnFold fold{b, op, column, {}, {}, loop.getRegionIterArgs()};
   auto loadRow = [&](Value tile) -> Value {
     return VecLoadOp::create(b, loc, vec(scoreType.getRows(), f32, Axis::Row),
                              tile, column, /*permuted=*/false);
   };
   for (Value tile : scoreTiles)
-    rowInputs.push_back(loadRow(tile));
+    fold.rowInputs.push_back(loadRow(tile));
   if (liveTile)
-    rowInputs.push_back(loadRow(liveTile));
+    fold.rowInputs.push_back(loadRow(liveTile));
   for (Value tile : valueTiles)
-    values.push_back(VecLoadOp::create(
+    fold.values.push_back(VecLoadOp::create(
         b, loc, vec(cast<SmemType>(tile.getType()).getCols(), f32, Axis::Col),
         tile, column, /*permuted=*/false));
 
-  // States of one value a row see no channel; they come by a map of their own.
-  Block &body = op.getBody().front();
-  unsigned numScores = scoreTiles.size(), numValues = values.size();
-  ValueRange states = loop.getRegionIterArgs();
-  SmallVector<Value> next(states.size());
-  auto emit = [&](bool channels) {
-    SmallVector<unsigned> which, seen;
-    SmallVector<Value> inputs = rowInputs;
-    if (channels)
-      llvm::append_range(inputs, values);
-    SmallVector<Type> results;
-    for (auto [i, state] : llvm::enumerate(states)) {
-      bool isChannel = isa<FragType>(state.getType());
-      if (isChannel == channels) {
-        which.push_back(i);
-        results.push_back(state.getType());
-      }
-      if (channels || !isChannel) {
-        seen.push_back(i);
-        inputs.push_back(state);
-      }
-    }
-    if (which.empty())
-      return;
-    auto map = MapOp::create(b, loc, results, inputs);
-    OpBuilder::InsertionGuard guard(b);
-    SmallVector<Type> types = {i32, i32};
-    for (Value input : inputs)
-      types.push_back(isa<FragType>(input.getType())
-                          ? cast<FragType>(input.getType()).getElementType()
-                          : cast<VecType>(input.getType()).getElementType());
-    Block *inner = b.createBlock(&map.getBody(), {}, types,
-                                 SmallVector<Location>(types.size(), loc));
-    ValueRange arguments = inner->getArguments();
-    Value zero = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(0.0f));
-    IRMapping mapping;
-    mapping.map(body.getArgument(0), arguments[0]);
-    mapping.map(body.getArgument(1), column);
-    unsigned from = 2, to = 2;
-    for (unsigned i = 0; i < numScores; ++i)
-      mapping.map(body.getArgument(to++), arguments[from++]);
-    Value alive;
-    if (liveTile)
-      alive = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
-                                    arguments[from++], zero);
-    for (unsigned i = 0; i < numValues; ++i)
-      mapping.map(body.getArgument(to++), channels ? arguments[from++] : zero);
-    for (unsigned i = 0; i < states.size(); ++i)
-      if (llvm::is_contained(seen, i))
-        mapping.map(body.getArgument(to + i), arguments[from++]);
-      else
-        mapping.map(body.getArgument(to + i), zero);
-    for (Operation &inside : body.without_terminator())
-      b.clone(inside, mapping);
-    SmallVector<Value> yields;
-    for (unsigned i : which) {
-      Value value = mapping.lookup(body.getTerminator()->getOperand(i));
-      if (alive)
-        value = arith::SelectOp::create(
-            b, loc, alive, value, mapping.lookup(body.getArgument(to + i)));
-      yields.push_back(value);
-    }
-    YieldOp::create(b, loc, yields);
-    removeDeadOps(*inner);
-    for (auto [k, i] : llvm::enumerate(which))
-      next[i] = map.getResult(k);
-  };
-  emit(/*channels=*/false);
-  emit(/*channels=*/true);
+  SmallVector<Value> next(fold.states.size());
+  fold.build(/*channels=*/false, next);
+  fold.build(/*channels=*/true, next);
   scf::YieldOp::create(b, loc, next);
   for (auto [result, lowered] : llvm::zip(op.getResults(), loop.getResults()))
     set(result, lowered);

@@ -155,27 +155,29 @@ static LogicalResult verifyCaptures(ScanOp op) {
                            1 + op.getFinalizeCaptures().size());
 }
 
-LogicalResult ScanOp::verify() {
-  auto q = typeOf(getQuery()), k = typeOf(getKey()), v = typeOf(getValue());
+/// (C1) to (C4)
+static LogicalResult verifyOperands(ScanOp op) {
+  auto q = typeOf(op.getQuery()), k = typeOf(op.getKey()),
+       v = typeOf(op.getValue());
   // (C1)
-  int64_t rank = isPacked() ? 3 : 4;
+  int64_t rank = op.isPacked() ? 3 : 4;
   if (q.getRank() != rank || k.getRank() != rank || v.getRank() != rank)
-    return emitOpError("expected queries, keys and values ")
-           << (isPacked() ? "[h, total, d], as cu_seqlens has them"
-                          : "[b, h, t, d]")
+    return op.emitOpError("expected queries, keys and values ")
+           << (op.isPacked() ? "[h, total, d], as cu_seqlens has them"
+                             : "[b, h, t, d]")
            << ", but got " << q << ", " << k << " and " << v;
   // (C2)
-  int64_t dk = getKeyChannels(), dv = getValueChannels();
+  int64_t dk = op.getKeyChannels(), dv = op.getValueChannels();
   if (ShapedType::isDynamic(dk) || ShapedType::isDynamic(dv) || dk < 1 ||
       dv < 1 || q.getShape().back() != dk)
-    return emitOpError("expected static channels, those of queries and keys "
-                       "equal, but got ")
+    return op.emitOpError("expected static channels, those of queries and keys "
+                          "equal, but got ")
            << q << ", " << k << " and " << v;
   for (int64_t d = 0; d < rank - 1; ++d)
     if (d != rank - 3 && (!sizesMeet(q.getDimSize(d), k.getDimSize(d)) ||
                           !sizesMeet(k.getDimSize(d), v.getDimSize(d))))
-      return emitOpError("expected batches and tokens of queries, keys and "
-                         "values to agree, but got ")
+      return op.emitOpError("expected batches and tokens of queries, keys and "
+                            "values to agree, but got ")
              << q << ", " << k << " and " << v;
   // (C3)
   int64_t hq = q.getDimSize(rank - 3), hk = k.getDimSize(rank - 3),
@@ -187,15 +189,66 @@ LogicalResult ScanOp::verify() {
   if ((!divides(hk, hv) && !divides(hv, hk)) ||
       (!ShapedType::isDynamic(hk) && !ShapedType::isDynamic(hv) &&
        !divides(hq, std::max(hk, hv)) && !divides(std::max(hk, hv), hq)))
-    return emitOpError("expected heads that divide each other, but got ")
+    return op.emitOpError("expected heads that divide each other, but got ")
            << hq << " of queries, " << hk << " of keys and " << hv
            << " of values";
   // (C4)
   if (q.getElementType() != k.getElementType() ||
       q.getElementType() != v.getElementType())
-    return emitOpError(
+    return op.emitOpError(
                "expected queries, keys and values of one type, but got ")
            << q << ", " << k << " and " << v;
+  return success();
+}
+
+/// (C10)
+static LogicalResult verifyFirstStates(ScanOp op) {
+  if (!op.getInit().empty() &&
+      failed(verifyStates(op, "init", op.getInit().getTypes())))
+    return failure();
+  if (op.getSlot() && op.getPool().empty())
+    return op.emitOpError("expected slots beside index");
+  if (!op.getPool().empty()) {
+    if (!op.getInit().empty() || op.getFinal())
+      return op.emitOpError("expected slots without init and final");
+    if (failed(verifyStates(op, "slots", op.getPool().getTypes(),
+                            /*isPool=*/true)))
+      return failure();
+    for (Value pool : op.getPool())
+      if (!isa<BlockArgument>(pool))
+        return op.emitOpError(
+            "expected a pool to be an argument of the function");
+  }
+  return success();
+}
+
+/// (C14)
+static LogicalResult verifyResults(ScanOp op) {
+  auto q = typeOf(op.getQuery()), v = typeOf(op.getValue());
+  int64_t rank = q.getRank();
+  unsigned expected = 1 + (op.getFinal() ? op.getNumStates() : 0);
+  if (op.getOutputs().size() != expected)
+    return op.emitOpError("expected ")
+           << expected << " results, but got " << op.getOutputs().size();
+  auto output = typeOf(op.getOutputs().front());
+  bool fits = output.getRank() == rank &&
+              output.getShape().back() == v.getShape().back();
+  for (int64_t d = 0; fits && d < rank - 1; ++d)
+    fits &= d == rank - 3 || sizesMeet(output.getDimSize(d), q.getDimSize(d));
+  if (!fits)
+    return op.emitOpError("expected outputs like values, ")
+           << v << ", but got " << output;
+  if (op.getFinal() &&
+      failed(verifyStates(op, "final states",
+                          op.getOutputs().drop_front().getTypes())))
+    return failure();
+  return success();
+}
+
+LogicalResult ScanOp::verify() {
+  if (failed(verifyOperands(*this)))
+    return failure();
+  int64_t dk = getKeyChannels(), dv = getValueChannels();
   // (C5) to (C8)
   if (failed(detail::verifyRule(*this, dk, dv)))
     return failure();
@@ -209,22 +262,8 @@ LogicalResult ScanOp::verify() {
              << bonus.getType();
   if (getReadBefore() && getLogWeight())
     return emitOpError("expected read_before without log_weight");
-  // (C10)
-  if (!getInit().empty() &&
-      failed(verifyStates(*this, "init", getInit().getTypes())))
+  if (failed(verifyFirstStates(*this)))
     return failure();
-  if (getSlot() && getPool().empty())
-    return emitOpError("expected slots beside index");
-  if (!getPool().empty()) {
-    if (!getInit().empty() || getFinal())
-      return emitOpError("expected slots without init and final");
-    if (failed(verifyStates(*this, "slots", getPool().getTypes(),
-                            /*isPool=*/true)))
-      return failure();
-    for (Value pool : getPool())
-      if (!isa<BlockArgument>(pool))
-        return emitOpError("expected a pool to be an argument of the function");
-  }
   // (C11)
   if (getWhole() && (getDecay() || erases || getLogWeight() || getReadBefore()))
     return emitOpError("expected whole without decay, delta, erase, log_weight "
@@ -240,20 +279,7 @@ LogicalResult ScanOp::verify() {
   // (C13)
   if (failed(verifyCaptures(*this)))
     return failure();
-  // (C14)
-  unsigned expected = 1 + (getFinal() ? getNumStates() : 0);
-  if (getOutputs().size() != expected)
-    return emitOpError("expected ")
-           << expected << " results, but got " << getOutputs().size();
-  auto output = typeOf(getOutputs().front());
-  bool fits = output.getRank() == rank && output.getShape().back() == dv;
-  for (int64_t d = 0; fits && d < rank - 1; ++d)
-    fits &= d == rank - 3 || sizesMeet(output.getDimSize(d), q.getDimSize(d));
-  if (!fits)
-    return emitOpError("expected outputs like values, ")
-           << v << ", but got " << output;
-  if (getFinal() && failed(verifyStates(*this, "final states",
-                                        getOutputs().drop_front().getTypes())))
+  if (failed(verifyResults(*this)))
     return failure();
   // (C15)
   if (getLengths() && getCu())
