@@ -277,10 +277,14 @@ class Plan:
 
     def template(self, arrays_given):
         """This plan without its arrays, which `bound` gives others; None where it
-        holds arrays that were made of the caller's (a list, a bias that repeats)."""
+        holds arrays that were made of the caller's (a list, a bias that repeats), or
+        numbers that were read from them."""
         for name, view in self.call.views.items():
             if view.shape and view.owner is not self._owner(name, arrays_given):
                 return None
+        views = [self.call.views[n] for n in self.call.captures if n in arrays_given]
+        if not all(view.shape for view in views):
+            return None
         return self._with(dict.fromkeys(arrays_given), lambda view, owner: 0)
 
     def bound(self, arrays_given):
@@ -311,10 +315,15 @@ class Plan:
                 address(view, owner), view.dtype, view.shape, view.strides, owner,
                 view.device,
             )
+
+        def given(options):
+            return {n: arrays_given.get(n, value) for n, value in options.items()}
+
+        call.captures = given(call.captures)
         plan.given = dict(self.given, **arrays_given)
-        plan.options = {
-            name: arrays_given.get(name, value) for name, value in self.options.items()
-        }
+        plan.options = given(self.options)
+        if plan.options.get("captures") is not None:
+            plan.given["captures"] = plan.options["captures"] = call.captures
         return plan
 
     def _choose(self, inputs):

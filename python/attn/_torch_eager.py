@@ -31,14 +31,38 @@ _templates = {}
 
 def serves(tensors: tuple, options: dict) -> bool:
     """Whether a call of these tensors, in the order of TENSORS, and options can be
-    served here: nothing but autograd sees it, and the tensors are all that wants a
-    gradient."""
-    if options["captures"] or options["block_mask"] is not None:
+    served here: nothing but autograd sees it, and the tensors, those of `captures`
+    included, are all that wants a gradient."""
+    if options["block_mask"] is not None:
+        return False
+    captures = options["captures"]
+    if captures is not None and not _are_plain(captures, options):
         return False
     if any(x is not None and type(x) not in _KINDS for x in tensors):
         return False
-    plain = _plans.plain_of(tuple(options.values()))
+    plain = _plans.plain_of(tuple(_without_tensors(options).values()))
     return plain is not None and not _is_watched()
+
+
+def _are_plain(captures, options):
+    """Whether these are tensors and numbers whose names no argument has."""
+    return type(captures) is dict and all(
+        type(name) is str
+        and name not in TENSORS
+        and name not in options
+        and type(x) in _KINDS + (bool, int, float)
+        for name, x in captures.items()
+    )
+
+
+def _without_tensors(options):
+    """The options, with names and numbers of captures in the place of these."""
+    captures = options["captures"]
+    if captures is not None:
+        captures = tuple(
+            (name, None if type(x) in _KINDS else x) for name, x in captures.items()
+        )
+    return dict(options, captures=captures)
 
 
 def _is_watched() -> bool:
@@ -65,34 +89,46 @@ def attention(tensors: tuple, options: dict) -> Any:
 
     Raises what attn.attention raises.
     """
+    captures = options["captures"] or {}
+    held = {name: x for name, x in captures.items() if type(x) in _KINDS}
+    names = TENSORS + tuple(held)
+    tensors += tuple(held.values())
     wanted = tuple(
         name
-        for name, x in zip(TENSORS, tensors)
-        if name in _REAL and x is not None and x.requires_grad
+        for name, x in zip(names, tensors)
+        if x is not None and x.requires_grad and _may_want(name)
     )
-    box = _Box(wanted, options)
+    box = _Box(names, wanted, _without_tensors(options))
     results = _Attention.apply(box, *tensors)
     return box.pick(list(results))
 
 
-class _Box:
-    """What a call has beside its tensors: the names that want gradients, and the
-    options."""
+def _may_want(name):
+    return name in _REAL or name not in TENSORS
 
-    def __init__(self, wanted, options):
-        self.wanted, self.options = wanted, options
+
+class _Box:
+    """What a call has beside its tensors: their names, those that want gradients, and
+    the options."""
+
+    def __init__(self, names, wanted, options):
+        self.names, self.wanted, self.options = names, wanted, options
         self.key = self.plan = self.pick = None
 
     def plan_of(self, tensors):
-        """The plan of a call of these tensors, in the order of TENSORS."""
+        """The plan of a call of these tensors, in the order of the names."""
         if self.key is None:
             options = _plans.plain_of(tuple(self.options.values()))
             self.key = (self.wanted, options) + _layouts_of(tensors)
-        given = dict(zip(TENSORS, tensors))
+        given = dict(zip(self.names, tensors))
         template = _templates.get(self.key)
         if template is not None:
             return template.bound(given)
-        options = dict(self.options, **given)
+        options = dict(self.options, **{name: given[name] for name in TENSORS})
+        if options["captures"] is not None:
+            options["captures"] = {
+                name: given.get(name, x) for name, x in options["captures"]
+            }
         q, k, v = (options.pop(name) for name in ("q", "k", "v"))
         plan = _gradients.Plan(q, k, v, inputs=self.wanted, **options)
         template = plan.template(given)
@@ -129,7 +165,8 @@ class _Attention(torch.autograd.Function):
         saved = ctx.saved_tensors
 
         def run():
-            tensors, rest = saved[: len(TENSORS)], saved[len(TENSORS) :]
+            names = ctx.box.names
+            tensors, rest = saved[: len(names)], saved[len(names) :]
             with torch.no_grad():
                 plan = ctx.box.plan_of(tensors)
                 found = plan.backward(
@@ -137,7 +174,7 @@ class _Attention(torch.autograd.Function):
                 )
             return tuple(
                 _as(found[name], x) if name in found else None
-                for name, x in zip(TENSORS, tensors)
+                for name, x in zip(names, tensors)
             )
 
         if torch.is_grad_enabled():

@@ -167,6 +167,31 @@ def capturing(q, k, v, table, scale):
                           captures={"table": table, "off": 20})
 
 
+def check_captures_alike(watch):
+    """Captures of calls that are alike are those of each call; a number is another
+    call, and of a tensor that is read as one nothing is kept."""
+    from attn import _torch_eager
+
+    def run(q, k, v, table, off):
+        o = attn.attention(q, k, v, score_mod=TABLE,
+                           captures={"table": table, "off": off})
+        return [o, *torch.autograd.grad(o.square().sum(), (q, k, v, table))]
+
+    seen = set()
+    for off in (20, 20, 3, torch.tensor(5), torch.tensor(30)):
+        mine = qkv() + [draw(4, 64)]
+        got = run(*mine, off)
+        with watch():
+            want = run(*mine, off)
+        assert all(torch.equal(a, b) for a, b in zip(got, want)), off
+        seen.add(len(_torch_eager._templates))
+    assert seen == {5, 6}, seen
+    for template in _torch_eager._templates.values():
+        assert not any(
+            isinstance(x, torch.Tensor) for x in template.call.captures.values()
+        )
+
+
 def test_calls_alike():
     """What is kept of a call serves others that are like it, and no others; the
     operator, which a mode sees, gives the same bits."""
@@ -208,6 +233,7 @@ def test_calls_alike():
     for template in _torch_eager._templates.values():
         assert all(x is None for x in (template.call.like, template.given["q"]))
         assert all(not x.shape or x.owner is None for x in template.call.views.values())
+    check_captures_alike(Watch)
     # What is written to in between is noticed.
     q, k, v = mine = qkv()
     o = attn.attention(q, k, v)
