@@ -83,13 +83,15 @@ static void writeVector(KernelContext &k, VecType vec, const Values &registers,
   }
 }
 
-static void reduceInFragmentOrder(KernelContext &k, FragType frag,
-                                  const Values &registers, const Values &parts,
-                                  MemRefType memref, const Values &at) {
+static void writeInFragmentOrder(KernelContext &k, FragType frag,
+                                 const Values &registers, const Values &parts,
+                                 MemRefType memref, const Values &at,
+                                 bool reduce) {
+  StringRef name = reduce ? "red.relaxed.gpu.global.add" : "st.global";
   forFragmentOrder(k, frag, parts, memref, at,
                    [&](int64_t i, Value address, int64_t offset) {
-                     k.e.assembly("red.relaxed.gpu.global.add.v4.f32 [$0+" +
-                                      Twine(offset) + "], {$1, $2, $3, $4};",
+                     k.e.assembly(name + ".v4.f32 [$0+" + Twine(offset) +
+                                      "], {$1, $2, $3, $4};",
                                   "l,f,f,f,f",
                                   {address, registers[i], registers[i + 1],
                                    registers[i + 2], registers[i + 3]});
@@ -356,10 +358,11 @@ static LogicalResult writeRegisters(KernelContext &k, OpT op,
     return unsupported(op, "memory of f32, bf16, f16, i32 or i1, but got '" +
                                llvm::formatv("{0}", memory).str() + "'");
   if (op->hasAttr(tile::fragmentOrderName)) {
-    if (!reduce || !frag || op.getRows() || !k.target.hasRoles())
-      return unsupported(op, "sums of a fragment without bounds in fragment "
+    if (!frag || !frag.getElementType().isF32() || !memory.isF32() ||
+        op.getRows() || permuted || !k.target.hasRoles())
+      return unsupported(op, "f32 of a fragment without bounds in fragment "
                              "order");
-    reduceInFragmentOrder(k, frag, registers, parts, memref, at);
+    writeInFragmentOrder(k, frag, registers, parts, memref, at, reduce);
   } else if (permuted) {
     return storePermuted(k, op, value, memref, permuted, access);
   } else if (vec) {

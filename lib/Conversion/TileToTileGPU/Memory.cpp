@@ -150,8 +150,11 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
       !transposed && !isChanged)
     value = FragConvertOp::create(
         b, loc, frag(type.getRows(), type.getCols(), memory), value);
-  GlobalStoreOp::create(b, loc, value, op.getDestination(), at.indices, at.rows,
-                        transposed && !op.getVector());
+  auto store =
+      GlobalStoreOp::create(b, loc, value, op.getDestination(), at.indices,
+                            at.rows, transposed && !op.getVector());
+  if (Attribute order = op->getAttr(tile::fragmentOrderName))
+    store->setAttr(tile::fragmentOrderName, order);
   return success();
 }
 

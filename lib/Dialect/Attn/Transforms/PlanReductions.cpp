@@ -21,6 +21,7 @@
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -565,10 +566,11 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
   MonoidOp monoid = lookupMonoid(overQueries, overQueries.getMonoidAttr());
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
-  // Blocks add whole tiles.
+  // Blocks add whole tiles, and whole ones are cleared and rounded.
   ScheduleAttr schedule = overQueries.getScheduleAttr();
   SmallVector<Value> wholeSizes = querySizes;
-  Value step = index(schedule.getBlockK(), loc);
+  Value step = index(
+      std::lcm(schedule.getBlockK(), RowSumsKernel::blockRows), loc);
   wholeSizes[2] =
       times(arith::CeilDivUIOp::create(b, loc, querySizes[2], step), step);
   auto launchSums = [&](Value sums, Value result) {

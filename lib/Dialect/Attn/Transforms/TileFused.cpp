@@ -204,21 +204,24 @@ void RowSumsKernel::build(Value sums, Value result, Value numTiles,
                                        dim(sums, 1), numTiles,
                                        /*parts=*/index(1));
   Value first = mul(work.getTile(), index(blockRows));
-  Value end = dim(result ? result : sums, 2);
   SmallVector<Value> at = {work.getBatch(), work.getHead(), first, index(0)};
   auto type =
       tileType(blockRows, cast<MemRefType>(sums.getType()).getShape().back());
-  Value value;
+  auto inFragmentOrder = [&](Operation *access) {
+    access->setAttr(tile::fragmentOrderName, b.getUnitAttr());
+  };
   if (result) {
     auto load = tile::LoadOp::create(b, loc, type, sums, at, /*lower=*/Value(),
                                      /*upper=*/Value(),
                                      /*live=*/Value(), /*vector=*/false);
-    load->setAttr(tile::fragmentOrderName, b.getUnitAttr());
-    value = load;
+    inFragmentOrder(load);
+    tile::StoreOp::create(b, loc, load, result, at, index(0), dim(result, 2),
+                          /*vector=*/false);
   } else {
-    value = fill(f32(0.0f), type);
+    // There are rows for whole tiles.
+    inFragmentOrder(tile::StoreOp::create(
+        b, loc, fill(f32(0.0f), type), sums, at, /*lower=*/Value(),
+        /*upper=*/Value(), /*vector=*/false));
   }
-  tile::StoreOp::create(b, loc, value, result ? result : sums, at, index(0),
-                        end, /*vector=*/false);
   tile::ReturnOp::create(b, loc);
 }

@@ -53,14 +53,14 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
     return success();
   }
   if (attr.getName() == fragmentOrderName) {
-    auto load = dyn_cast<LoadOp>(op);
     auto sum = dyn_cast<AccumulateOp>(op);
     bool isTileGpu = op->getName().getDialectNamespace() == "tile_gpu";
-    if ((!isTileGpu && !load && !(sum && sum.getAnyOrder())) ||
+    if ((!isTileGpu && !isa<LoadOp, StoreOp>(op) &&
+         !(sum && sum.getAnyOrder())) ||
         !isa<UnitAttr>(attr.getValue()))
       return op->emitOpError("expected tile.fragment_order to be a unit "
-                             "attribute of tile.load, or of tile.accumulate in "
-                             "any order");
+                             "attribute of tile.load, tile.store, or of "
+                             "tile.accumulate in any order");
     return success();
   }
   if (attr.getName() == liveDepthName) {
