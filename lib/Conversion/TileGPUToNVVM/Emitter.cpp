@@ -276,7 +276,17 @@ Value Emitter::widen(Value x) {
     return x;
   if (x.getType() != bf16)
     return LLVM::FPExtOp::create(b, loc, f32, x);
-  // bf16 is the upper half of an f32; sm_80 has no instruction for it.
+  // bf16 is the upper half of an f32; sm_80 has no instruction for it. Of two
+  // that lie in a word one instruction makes either.
+  if (auto half = x.getDefiningOp<LLVM::BitcastOp>())
+    if (auto low = half.getArg().getDefiningOp<LLVM::TruncOp>();
+        low && low.getArg().getType() == i32) {
+      auto upper = low.getArg().getDefiningOp<LLVM::LShrOp>();
+      if (upper && constantOf(upper.getRhs()) == 16)
+        return bitcast(and_(upper.getLhs(), -int64_t(1 << 16)), f32);
+      if (!upper)
+        return bitcast(shl(low.getArg(), 16), f32);
+    }
   Value bits = LLVM::ZExtOp::create(b, loc, i32, bitcast(x, i16));
   return bitcast(shl(bits, 16), f32);
 }
