@@ -569,8 +569,8 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
   // Blocks add whole tiles, and whole ones are cleared and rounded.
   ScheduleAttr schedule = overQueries.getScheduleAttr();
   SmallVector<Value> wholeSizes = querySizes;
-  Value step = index(
-      std::lcm(schedule.getBlockK(), RowSumsKernel::blockRows), loc);
+  Value step =
+      index(std::lcm(schedule.getBlockK(), RowSumsKernel::blockRows), loc);
   wholeSizes[2] =
       times(arith::CeilDivUIOp::create(b, loc, querySizes[2], step), step);
   auto launchSums = [&](Value sums, Value result) {

@@ -219,9 +219,9 @@ void RowSumsKernel::build(Value sums, Value result, Value numTiles,
                           /*vector=*/false);
   } else {
     // There are rows for whole tiles.
-    inFragmentOrder(tile::StoreOp::create(
-        b, loc, fill(f32(0.0f), type), sums, at, /*lower=*/Value(),
-        /*upper=*/Value(), /*vector=*/false));
+    inFragmentOrder(tile::StoreOp::create(b, loc, fill(f32(0.0f), type), sums,
+                                          at, /*lower=*/Value(),
+                                          /*upper=*/Value(), /*vector=*/false));
   }
   tile::ReturnOp::create(b, loc);
 }
