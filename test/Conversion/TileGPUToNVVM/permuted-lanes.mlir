@@ -104,3 +104,40 @@ tile_gpu.kernel private @vector(%s: memref<32xf32>, %t: memref<32xbf16>) {
   tile_gpu.return
 }
 }
+
+// -----
+
+// Products that are summed up, and that nobody else reads, are no additions more.
+!x = !tile_gpu.frag<16x32xf32, acc, warp>
+!s = !tile_gpu.vec<16xf32, row, warp>
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @sums
+// A lane has eight numbers of each of two rows: four chains of two.
+// CHECK-COUNT-4: llvm.intr.fma
+// CHECK-COUNT-3: llvm.fadd
+// CHECK-COUNT-4: llvm.intr.fma
+// CHECK-COUNT-7: llvm.fadd
+// CHECK-NOT: llvm.fadd
+// CHECK: llvm.return
+tile_gpu.kernel private @sums(%a: memref<16x32xf32>, %o: memref<16xf32>) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %x = tile_gpu.global.load %a[%c0, %c0] : memref<16x32xf32> -> !x
+    %p = tile_gpu.map ins(%x : !x) {
+    ^bb0(%r: i32, %c: i32, %v: f32):
+      %y = arith.mulf %v, %v : f32
+      tile_gpu.yield %y : f32
+    } -> !x
+    %zero = arith.constant 0.0 : f32
+    %sum = tile_gpu.reduce ins(%p : !x) identity(%zero : f32) {
+    ^bb0(%l: f32, %m: f32):
+      %y = arith.addf %l, %m : f32
+      tile_gpu.yield %y : f32
+    } -> !s
+    tile_gpu.global.store %sum, %o[%c0] : !s, memref<16xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
