@@ -15,6 +15,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "Inp
 from scan_reference import check, elu1, recurrence
 
 import attn
+from attn import _scans
 
 rng = np.random.default_rng(11)
 BOUND = 2e-5
@@ -345,6 +346,28 @@ def test_09_denominators():
     num, den = np.cumsum(k[0, 0].astype(float), 0), q[0, 0, -1].astype(float)
     last = den @ (k[0, 0].astype(float).T @ v[0, 0].astype(float)) / (den @ num[-1])
     assert abs(o[0, 0, -1] - last).max() < 1e-4
+
+
+def test_09_weights_that_fade():
+    """Tokens without weight behind gates that leave next to nothing: what those
+    before have is as it was, relative to each other."""
+    t = 75
+    q, k, v = inputs(1, 1, 1, 1, t, 16, 16, positive=True)
+    for size in (1e2, 1e4, 1e6, 1e8, 1e30):
+        decay = (-0.2 * abs(rng.standard_normal((1, 1, t)))).astype("f")
+        log_weight = rng.standard_normal((1, 1, t)).astype("f")
+        log_weight[..., 9:] = -np.inf
+        decay[..., 20::7] = -size * rng.uniform(0.5, 1.5, decay[..., 20::7].shape)
+        given = dict(decay=decay, log_weight=log_weight, normalize=True)
+        want, last = recurrence(q, k, v, **given)
+        for chunk in (None, 1, 16, 64):
+            o, state = _scans.run_scan(q, k, v, return_state=True, chunk=chunk, **given)
+            check("o", o, want, 2e-6)
+            check("m", state["m"], last["m"], 1e-6)
+            for part in "Sz":
+                # Relative to m, of which float32 has 24 bits.
+                x, y = (np.asarray(s[part], float) for s in (state, last))
+                check(part, x / abs(x).max(), y / abs(y).max(), 2e-6)
 
 
 def test_10_heads_and_channels():

@@ -86,17 +86,6 @@ Value ScanKernel::sumCols(Value tile) {
       .front();
 }
 
-Value ScanKernel::maxRows(Value tile) {
-  if (cast<tile::TileType>(tile.getType()).isRowVector())
-    return tile;
-  return reduce(tile, f32(-std::numeric_limits<float>::infinity()),
-                /*ordered=*/false,
-                [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
-                  return {arith::MaximumFOp::create(b, loc, x[0], y[0])};
-                })
-      .front();
-}
-
 Value ScanKernel::mask(int64_t rows, int64_t cols,
                        function_ref<Value(Value, Value)> isOne) {
   return mapOne({}, tileType(rows, cols), [&](Value r, Value c, ValueRange) {

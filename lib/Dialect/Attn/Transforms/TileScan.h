@@ -62,9 +62,7 @@ private:
     Value narrowKey;           // K as it is in memory, of 16 bits, or null
     Value narrowState, narrowValue; // what outputs are made of, likewise
     Value givenValue;               // V before an erase
-    Value logWeights;               // 1xC, -inf beyond the end
-    /// Head gates: 1xC logs; W, or with logarithms of weights first its log;
-    /// P (Cx1), R (Cx1).
+    /// Head gates: 1xC logs; W; P (Cx1), R (Cx1).
     Value gateLogs, pairs, pairsBefore;
     Value product, productBefore, rest;
     /// Of channels P, R are CxD; and the factors of each level, of rows in
@@ -73,10 +71,18 @@ private:
     /// The product of all gates, as a column, a row and a 1x1.
     Value totalColumn, totalRow, totalLog;
     /// With logarithms of weights.
-    Value largestRows, fromStateRows, largestNext, stateFactor, endWeights;
+    Value largestRows, fromStateRows, largestNext, endWeights;
     Value erasing, erased; // b and U of an erase
   };
   enum class Gates { none, head, key, value };
+  /// What a token makes of the logarithm of the largest weight, which stands
+  /// for itself and a rest that it has no bits for.
+  struct LogStep {
+    Value old, error;    // with the gate
+    Value none;          // whether there is no weight before it
+    Value isNew;         // whether the token's own is the largest
+    Value largest, rest; // with the token's own
+  };
 
   /// Sizes, the work of the block, and its rows.
   void startBlock(Value block, Value segments);
@@ -114,8 +120,11 @@ private:
   Chunk makeChunk(Value first);
   void addHeadGates(Chunk &chunk);
   void addChannelGates(Chunk &chunk);
+  Value asColumn(Value row);
+  LogStep stepLog(Value largest, Value rest, Value gate, Value own,
+                  Value ownRest);
+  std::pair<Value, Value> largestBefore(Value own, Value gate, Value first);
   void addLogWeights(Chunk &chunk, const State &state);
-  void addEndWeights(Chunk &chunk, const State &state, Value rows);
   void addErased(Chunk &chunk, const State &state);
   Value solve(Value system, Value rhs);
   /// Weights times values, added to `sum`; of no weights that alone.
@@ -149,7 +158,6 @@ private:
   Value rounded(Value tile, Type element);
   Value sumRows(Value tile); // along columns: Rx1
   Value sumCols(Value tile); // along rows: 1xC
-  Value maxRows(Value tile);
   Value mask(int64_t rows, int64_t cols,
              function_ref<Value(Value, Value)> isOne);
   /// Rows of a state's matrix in memory.

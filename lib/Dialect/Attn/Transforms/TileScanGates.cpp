@@ -76,8 +76,11 @@ void ScanKernel::addHeadGates(Chunk &chunk) {
     return mapOne(total, type,
                   [&](Value, Value, ValueRange x) { return x[0]; });
   };
+  chunk.totalLog = sumRows(logs);
+  // With logarithms of weights they are relative to the largest.
+  if (scanOp.getLogWeight())
+    return;
   auto end = [&]() {
-    chunk.totalLog = sumRows(logs);
     Value total = expOf(chunk.totalLog);
     chunk.totalColumn = spread(total, tileType(keyCols, 1));
     if (scanOp.getNormalize())
@@ -98,17 +101,15 @@ void ScanKernel::addHeadGates(Chunk &chunk) {
   auto sums = [&](Value tile) {
     return scan(tile, f32(0.0f), /*reverse=*/true, addition).front();
   };
-  bool keepsLogs = static_cast<bool>(scanOp.getLogWeight());
   Value upTo = masked(Predicate::sle);
-  chunk.pairs = keepsLogs ? sums(upTo) : expOf(sums(upTo));
+  chunk.pairs = expOf(sums(upTo));
   chunk.product = expOf(sumRows(upTo));
   if (beforeMask) {
     Value before = masked(Predicate::slt);
     chunk.pairsBefore = expOf(sums(before));
     chunk.productBefore = expOf(sumRows(before));
   }
-  Value behind = sumRows(masked(Predicate::sgt));
-  chunk.rest = keepsLogs ? behind : expOf(behind);
+  chunk.rest = expOf(sumRows(masked(Predicate::sgt)));
   end();
 }
 
@@ -150,101 +151,148 @@ void ScanKernel::addChannelGates(Chunk &chunk) {
   chunk.totalColumn = expOf(sumRows(clamp(columns)));
 }
 
+/// A row as a column.
+Value ScanKernel::asColumn(Value row) {
+  if (chunkSize == 1)
+    return row;
+  return sumRows(mapOne(row, square(), [&](Value r, Value c, ValueRange x) {
+    return select(cmp(arith::CmpIPredicate::eq, r, c), x[0], f32(0.0f));
+  }));
+}
+
+ScanKernel::LogStep ScanKernel::stepLog(Value largest, Value rest, Value gate,
+                                        Value own, Value ownRest) {
+  auto subf = [&](Value x, Value y) -> Value {
+    return arith::SubFOp::create(b, loc, x, y);
+  };
+  auto compare = [&](arith::CmpFPredicate predicate, Value x,
+                     Value y) -> Value {
+    return arith::CmpFOp::create(b, loc, predicate, x, y);
+  };
+  // A sum, and what it leaves out.
+  Value y = addf(gate, rest), old = addf(largest, y);
+  Value part = subf(old, largest);
+  Value error = addf(subf(largest, subf(old, part)), subf(y, part));
+  Value none = compare(arith::CmpFPredicate::OEQ, old, f32(minusInfinity));
+  error = select(none, f32(0.0f), error);
+  Value isNew =
+      compare(arith::CmpFPredicate::OGT, subf(own, old), subf(error, ownRest));
+  return {old,
+          error,
+          none,
+          isNew,
+          select(isNew, own, old),
+          select(isNew, ownRest, error)};
+}
+
+/// The logarithm of the largest weight before each token, a row, and what its
+/// sums leave out. They are folded one after the other, so that what a gate
+/// alone has made of the largest weight is what it has made of the others.
+std::pair<Value, Value> ScanKernel::largestBefore(Value own, Value gate,
+                                                  Value first) {
+  using Predicate = arith::CmpIPredicate;
+  auto row = tileType(1, chunkSize);
+  if (chunkSize == 1)
+    return {first, fill(f32(0.0f), row)};
+  Value gates = asColumn(gate);
+  // The first token has what the state has.
+  Value logs =
+      mapOne({asColumn(own), gates, first}, column(),
+             [&](Value r, Value, ValueRange x) -> Value {
+               Value both =
+                   arith::MaximumFOp::create(b, loc, x[0], addf(x[1], x[2]));
+               return select(cmp(Predicate::eq, r, i32(0)), both, x[0]);
+             });
+  auto before = [&](Value column, float none) {
+    return mapOne(column, square(), [&](Value s, Value c, ValueRange x) {
+      return select(cmp(Predicate::slt, s, c), x[0], f32(none));
+    });
+  };
+  SmallVector<Value> folded = reduce(
+      {before(gates, 0.0f), before(logs, minusInfinity),
+       fill(f32(0.0f), square())},
+      {f32(0.0f), f32(minusInfinity), f32(0.0f)}, /*ordered=*/true,
+      [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
+        LogStep step = stepLog(x[1], x[2], y[0], y[1], y[2]);
+        return {addf(x[0], y[0]), step.largest, step.rest};
+      },
+      /*overRows=*/true);
+  Value largest =
+      mapOne({folded[1], first}, row, [&](Value, Value c, ValueRange x) {
+        return select(cmp(Predicate::eq, c, i32(0)), x[1], x[0]);
+      });
+  return {largest, folded[2]};
+}
+
 /// All weights relative to the largest one so far: of each row, and at the end.
+/// A token takes a factor from those before it, 1 where nothing larger has
+/// come, so that gates which make weights as small as they like leave what
+/// these are relative to each other.
 void ScanKernel::addLogWeights(Chunk &chunk, const State &state) {
   using Predicate = arith::CmpIPredicate;
   auto minusInf = [&]() { return f32(minusInfinity); };
+  auto row = tileType(1, chunkSize);
   Value rows = toI32(sub(end, chunk.first));
-  Value logs = loadNumbers(arg(scanOp.getLogWeight()), chunk.first,
-                           /*asRow=*/true);
-  logs =
-      mapOne(logs, tileType(1, chunkSize), [&](Value, Value c, ValueRange x) {
-        return select(cmp(Predicate::slt, c, rows), x[0], minusInf());
-      });
-  SmallVector<Value> inputs = {logs};
-  if (chunk.pairs)
-    inputs.push_back(chunk.pairs);
-  // In place of W: i_j + log W_ij.
-  chunk.pairs = mapOne(inputs, square(), [&](Value r, Value c, ValueRange x) {
-    Value sum = x.size() > 1 ? addf(x[0], x[1]) : x[0];
-    return select(cmp(Predicate::sle, c, r), sum, minusInf());
-  });
-  // Up to row i, of the state: its m and the sum of the logs.
-  SmallVector<Value> upTo = {state.largest};
-  if (chunk.gateLogs && chunkSize == 1)
-    upTo.push_back(chunk.gateLogs);
-  else if (chunk.gateLogs)
-    upTo.push_back(sumRows(
-        mapOne(chunk.gateLogs, square(), [&](Value r, Value s, ValueRange x) {
-          return select(cmp(Predicate::sle, s, r), x[0], f32(0.0f));
-        })));
-  Value ofState = mapOne(upTo, column(), [&](Value, Value, ValueRange x) {
-    return x.size() > 1 ? addf(x[0], x[1]) : x[0];
-  });
-  chunk.largestRows =
-      mapOne({maxRows(chunk.pairs), ofState}, column(),
-             [&](Value, Value, ValueRange x) -> Value {
-               return arith::MaximumFOp::create(b, loc, x[0], x[1]);
+  Value own =
+      mapOne(loadNumbers(arg(scanOp.getLogWeight()), chunk.first,
+                         /*asRow=*/true),
+             row, [&](Value, Value c, ValueRange x) {
+               return select(cmp(Predicate::slt, c, rows), x[0], minusInf());
              });
-  chunk.fromStateRows =
-      mapOne({ofState, chunk.largestRows}, column(),
-             [&](Value, Value, ValueRange x) { return relative(x[0], x[1]); });
-  chunk.pairs =
-      mapOne({chunk.pairs, chunk.largestRows}, square(),
-             [&](Value, Value, ValueRange x) { return relative(x[0], x[1]); });
-  addEndWeights(chunk, state, rows);
-}
-
-/// What weights are relative to the largest one of the whole chunk, `rows` of
-/// whose tokens there are: those of columns, and the state's.
-void ScanKernel::addEndWeights(Chunk &chunk, const State &state, Value rows) {
-  auto minusInf = [&]() { return f32(minusInfinity); };
-  // Columns of logs i_j + log R_j.
-  Value own = loadNumbers(arg(scanOp.getLogWeight()), chunk.first,
-                          /*asRow=*/false);
-  SmallVector<Value> toEnd = {own};
-  if (chunk.rest)
-    toEnd.push_back(chunk.rest);
-  Value endLogs = mapOne(toEnd, column(), [&](Value r, Value, ValueRange x) {
-    Value sum = x.size() > 1 ? addf(x[0], x[1]) : x[0];
-    return select(cmp(arith::CmpIPredicate::slt, r, rows), sum, minusInf());
-  });
-  auto one = tileType(1, 1);
-  Value largest = endLogs;
-  if (chunkSize > 1) {
-    // Of a column: as some equal ones, whose rows are reduced.
-    Value equal = mapOne(endLogs, tileType(chunkSize, 16),
-                         [&](Value, Value, ValueRange x) { return x[0]; });
-    largest =
-        maxRows(reduce(
-                    equal, minusInf(), /*ordered=*/false,
-                    [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
-                      return {arith::MaximumFOp::create(b, loc, x[0], y[0])};
-                    },
-                    /*overRows=*/true)
-                    .front());
+  Value gate = chunk.gateLogs ? chunk.gateLogs : fill(f32(0.0f), row);
+  auto [before, rest] = largestBefore(own, gate, state.largest);
+  SmallVector<Value> steps =
+      map({before, rest, gate, own}, {row, row, row},
+          [&](Value, Value c, ValueRange x) -> SmallVector<Value> {
+            auto subf = [&](Value u, Value v) -> Value {
+              return arith::SubFOp::create(b, loc, u, v);
+            };
+            LogStep step = stepLog(x[0], x[1], x[2], x[3], f32(0.0f));
+            // Of the first token it is left out.
+            Value error =
+                select(cmp(Predicate::eq, c, i32(0)), f32(0.0f), step.error);
+            Value factor = select(step.isNew, addf(subf(step.old, x[3]), error),
+                                  f32(0.0f));
+            Value none = arith::CmpFOp::create(
+                b, loc, arith::CmpFPredicate::OEQ, x[3], minusInf());
+            Value weight =
+                select(none, minusInf(), subf(subf(x[3], step.old), error));
+            return {step.largest, select(step.none, minusInf(), factor),
+                    select(step.isNew, f32(0.0f), weight)};
+          });
+  Value largest = steps[0], factors = steps[1], weights = steps[2];
+  auto masked = [&](Predicate predicate) {
+    return mapOne(factors, square(), [&](Value r, Value s, ValueRange x) {
+      return select(cmp(predicate, s, r), x[0], f32(0.0f));
+    });
+  };
+  chunk.largestRows = asColumn(largest);
+  if (chunkSize == 1) {
+    chunk.largestNext = largest;
+    chunk.pairs = chunk.endWeights = expOf(weights);
+    chunk.fromStateRows = expOf(factors);
+  } else {
+    chunk.largestNext =
+        sumRows(mapOne(largest, row, [&](Value, Value c, ValueRange x) {
+          return select(cmp(Predicate::eq, c, i32(chunkSize - 1)), x[0],
+                        f32(0.0f));
+        }));
+    Value upTo = masked(Predicate::sle);
+    Value sums = scan(upTo, f32(0.0f), /*reverse=*/true,
+                      [&](ValueRange x, ValueRange y) -> SmallVector<Value> {
+                        return {addf(x[0], y[0])};
+                      })
+                     .front();
+    chunk.pairs = expOf(addTiles(sums, weights, square()));
+    chunk.fromStateRows = expOf(sumRows(upTo));
+    chunk.endWeights = expOf(
+        addTiles(asColumn(weights), sumRows(masked(Predicate::sgt)), column()));
   }
-  SmallVector<Value> carried = {state.largest};
-  if (chunk.totalLog)
-    carried.push_back(chunk.totalLog);
-  Value stateLog = mapOne(carried, one, [&](Value, Value, ValueRange x) {
-    return x.size() > 1 ? addf(x[0], x[1]) : x[0];
-  });
-  chunk.largestNext = mapOne(
-      {largest, stateLog}, one, [&](Value, Value, ValueRange x) -> Value {
-        return arith::MaximumFOp::create(b, loc, x[0], x[1]);
-      });
-  Value factor =
-      mapOne({stateLog, chunk.largestNext}, one,
-             [&](Value, Value, ValueRange x) { return relative(x[0], x[1]); });
+  Value all = expOf(sumRows(factors));
   auto spread = [&](tile::TileType type) {
-    return mapOne(factor, type,
-                  [&](Value, Value, ValueRange x) { return x[0]; });
+    return mapOne(all, type, [&](Value, Value, ValueRange x) { return x[0]; });
   };
   chunk.totalColumn = spread(tileType(keyCols, 1));
   if (scanOp.getNormalize())
     chunk.totalRow = spread(tileType(1, keyCols));
-  chunk.endWeights =
-      mapOne({endLogs, chunk.largestNext}, column(),
-             [&](Value, Value, ValueRange x) { return relative(x[0], x[1]); });
 }
