@@ -358,10 +358,13 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NOT: math.absi
 // CHECK-LABEL: kernel private @many_kernel1
 // CHECK: arith.remui %{{.*}}, %c8
+// CHECK: scf.if %{{.*}} -> (!tile.tile<128x1xi1>, !tile.tile<128x1xi1>) {
 // CHECK: math.absi
-// CHECK: %[[HAS:.*]] = arith.cmpi slt
-// CHECK: scf.if %[[HAS]] {
 // CHECK: tile.store_bits
+// CHECK: } else {
+// CHECK: math.absi
+// CHECK-NOT: tile.store_bits
+// CHECK: scf.for
 // CHECK-LABEL: kernel private @many_kernel2
 // CHECK-LABEL: kernel private @many_kernel3
 // CHECK: math.absi

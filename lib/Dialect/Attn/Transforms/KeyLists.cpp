@@ -298,13 +298,13 @@ static ListedRange locateListed(KeyListContext &ctx, const KeyLists &into,
   return range;
 }
 
-/// What the elements of a tile say, some rows at a time, so that blocks have
-/// the registers to run side by side. Bits are written whatever the tile is:
-/// who reads them knows.
-static ListedElements evaluate(KeyListContext &ctx, const KeyLists &into,
-                               Value number) {
+/// Which keys of a tile have live elements, and which dead ones, some rows at a
+/// time, so that blocks have the registers to run side by side. Bits are
+/// written whatever the tile is: who reads them knows.
+static SmallVector<Value> evaluateTile(KeyListContext &ctx,
+                                       const KeyLists &into, RowBlock &block,
+                                       Value number, bool hasBits) {
   constexpr int64_t rows = 32;
-  RowBlock block = listedBlock(ctx, ctx.toI32(number), /*ragged=*/true);
   auto type = ctx.tileType(keyCols(ctx), 1, ctx.b.getI1Type());
   Value none =
       ctx.fill(arith::ConstantIntOp::create(ctx.b, ctx.b.getI1Type(), 0), type);
@@ -315,26 +315,39 @@ static ListedElements evaluate(KeyListContext &ctx, const KeyLists &into,
   ctx.b.setInsertionPointToStart(loop.getBody());
   Value first = loop.getInductionVar();
   auto [live, dead] = evaluateRows(ctx, block, ctx.toI32(first), rows);
-  if (into.bits) {
-    auto store = [&]() -> SmallVector<Value> {
-      tile::StoreBitsOp::create(ctx.b, live, into.bits,
-                                {ctx.batch, ctx.head, ctx.queryTile, number},
-                                ctx.index(0), first);
-      return {};
-    };
-    if (readsPairs(ctx.reduction))
-      store();
-    else // Where this run has room for them.
-      stepIf(ctx,
-             ctx.cmp(arith::CmpIPredicate::slt, number, ctx.dim(into.bits, 3)),
-             {}, store, nullptr);
-  }
+  if (hasBits)
+    tile::StoreBitsOp::create(ctx.b, live, into.bits,
+                              {ctx.batch, ctx.head, ctx.queryTile, number},
+                              ctx.index(0), first);
   SmallVector<Value> next = {
       eitherOf(ctx, loop.getRegionIterArg(0), someOfRows(ctx, live)),
       eitherOf(ctx, loop.getRegionIterArg(1), someOfRows(ctx, dead))};
   scf::YieldOp::create(ctx.b, next);
-  ctx.b.setInsertionPointAfter(loop);
-  return countKeys(ctx, loop.getResult(0), loop.getResult(1));
+  return loop.getResults();
+}
+
+/// What the elements of a tile say.
+static ListedElements evaluate(KeyListContext &ctx, const KeyLists &into,
+                               Value number) {
+  RowBlock block = listedBlock(ctx, ctx.toI32(number), /*ragged=*/true);
+  auto found = [&](bool hasBits) {
+    return evaluateTile(ctx, into, block, number, hasBits);
+  };
+  if (!into.bits || readsPairs(ctx.reduction)) {
+    SmallVector<Value> keys = found(/*hasBits=*/bool(into.bits));
+    return countKeys(ctx, keys[0], keys[1]);
+  }
+  // Where this run has room for them. A loop for either case: truths of
+  // elements that cross a branch are more than there are predicates.
+  Value hasRoom =
+      ctx.cmp(arith::CmpIPredicate::slt, number, ctx.dim(into.bits, 3));
+  auto type = ctx.tileType(keyCols(ctx), 1, ctx.b.getI1Type());
+  Value none =
+      ctx.fill(arith::ConstantIntOp::create(ctx.b, ctx.b.getI1Type(), 0), type);
+  SmallVector<Value> keys = stepIf(
+      ctx, hasRoom, {none, none}, [&] { return found(true); },
+      [&] { return found(false); });
+  return countKeys(ctx, keys[0], keys[1]);
 }
 
 /// The class of a tile as its elements are; of a masked one its words, too.
