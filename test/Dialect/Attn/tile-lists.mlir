@@ -132,9 +132,9 @@ func.func @ids(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // -----
 
-// A boolean of each head's pairs: one list for each head. Every tile is evaluated,
-// 32 rows at a time, by a block of its own, and the lists are made of what those
-// have found; elements are bits from then on.
+// A boolean of each head's pairs: one list for each head. A tile is evaluated, 32
+// rows at a time, by a block of its own, and the lists are made of what those have
+// found; elements are bits from then on.
 
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: func.func @pairs(
@@ -265,6 +265,35 @@ func.func @short(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
         attn.yield %live : i1
       } -> tensor<?x?x?x64xbf16>
   return %o : tensor<?x?x?x64xbf16>
+}
+}
+
+// -----
+
+// Keys of a prefix, and what a tensor of pairs says: a tile of the prefix is whole
+// whatever that holds, and its elements are not looked at.
+
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: tile.kernel private @prefix_kernel1
+// CHECK: %[[KNOWN:.*]] = arith.select %{{.*}}, %c2_i32, %{{.*}} : i32
+// CHECK: %[[OPEN:.*]] = arith.cmpi eq, %[[KNOWN]], %c1_i32
+// CHECK: scf.if %[[OPEN]] -> (i32) {
+// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32
+// CHECK: scf.yield %[[KNOWN]] : i32
+// CHECK-LABEL: kernel private @prefix_kernel2
+func.func @prefix(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>, %m: tensor<?x?xi1>, %p: i32) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%m, %p : tensor<?x?xi1>, i32) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xi1>, %n: i32):
+        %first = arith.cmpi slt, %j, %n : i32
+        %ii = arith.index_cast %i : i32 to index
+        %jj = arith.index_cast %j : i32 to index
+        %x = tensor.extract %t[%ii, %jj] : tensor<?x?xi1>
+        %live = arith.ori %first, %x : i1
+        attn.yield %live : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
 }
 }
 

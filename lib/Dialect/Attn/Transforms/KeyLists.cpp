@@ -14,10 +14,10 @@
 // there is no tile to evaluate for it. The next
 // kernel, with one block for each query tile, makes the lists.
 //
-// Where the mask reads a tensor of pairs nothing is settled but by its
-// elements. The first kernel has a block for each tile then. Elements of such a
-// mask, and of one that takes more than a few operations, become bits, once for
-// all heads that the mask does not tell apart: what the reduction reads.
+// Where the mask reads a tensor of pairs, its elements settle most tiles. The
+// first kernel has a block for each tile then. Elements of such a mask, and of
+// one that takes more than a few operations, become bits, once for all heads
+// that the mask does not tell apart: what the reduction reads.
 //
 // How long a query tile takes the lists say. Where the schedule takes the
 // longest first, a last kernel, with one block for each query tile again,
@@ -539,6 +539,30 @@ static SmallVector<Value> classifyByAnalysis(KeyListContext &ctx,
       }));
 }
 
+/// The class of a tile that is what it is whatever the mask reads, as those of
+/// a prefix beside a tensor of pairs are; of others `masked`.
+static Value classWithoutReads(KeyListContext &ctx, const ListedRange &range,
+                               Value number) {
+  Value key = ctx.mul(ctx.toI32(number), ctx.i32(ctx.schedule.getBlockK()));
+  Value last = ctx.add(key, ctx.i32(ctx.schedule.getBlockK() - 1));
+  auto anything = [&](Value sample) {
+    if (sample.getType().isInteger(1))
+      return std::pair(ctx.i32(0), ctx.i32(1));
+    return std::pair(ctx.i32(std::numeric_limits<int32_t>::min()),
+                     ctx.i32(std::numeric_limits<int32_t>::max()));
+  };
+  auto found = ctx.mask->emitBoxClass(ctx.b, ctx.loc, ctx.maskUniform, anything,
+                                      range.firstRow, range.lastRow, key, last,
+                                      /*cell=*/nullptr, /*element=*/nullptr);
+  // A ragged tile has keys that no mask speaks of.
+  Value isWhole = arith::AndIOp::create(
+      ctx.b, found.full,
+      ctx.cmp(arith::CmpIPredicate::slt, number, range.endWhole));
+  return ctx.select(isWhole, ctx.i32(KeyLists::whole),
+                    ctx.select(found.dead, ctx.i32(KeyLists::dead),
+                               ctx.i32(KeyLists::masked)));
+}
+
 void mlir::attn::buildClasses(KeyListContext &ctx, const KeyLists &into,
                               Value numTiles, Value block) {
   ctx.b.setInsertionPointToStart(&ctx.kernel.getBody().front());
@@ -551,7 +575,16 @@ void mlir::attn::buildClasses(KeyListContext &ctx, const KeyLists &into,
     SmallVector<Value> kind = stepIf(
         ctx, exists, ctx.i32(KeyLists::dead),
         [&] {
-          return SmallVector<Value>{classOfElements(ctx, into, ctx.split)};
+          Value known = classWithoutReads(ctx, range, ctx.split);
+          Value isOpen = ctx.cmp(arith::CmpIPredicate::eq, known,
+                                 ctx.i32(KeyLists::masked));
+          return stepIf(
+              ctx, isOpen, known,
+              [&] {
+                return SmallVector<Value>{
+                    classOfElements(ctx, into, ctx.split)};
+              },
+              nullptr);
         },
         nullptr);
     storeClass(ctx, into, ctx.split, kind.front());
