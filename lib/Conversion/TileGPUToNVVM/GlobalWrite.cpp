@@ -393,7 +393,8 @@ static Value everyFourthBit(Emitter &e, Value word) {
 
 /// Bit 4 r + q of a vote on the elements of a register is row r and column 2 q
 /// (+ 1, of the next register) of 8 x 8 elements. Each lane takes the votes on
-/// such a block and writes a byte for each of its columns.
+/// such a block and writes a byte for each of its columns; where there are
+/// fewer blocks than lanes, up to four lanes share one.
 LogicalResult gpu::lower(KernelContext &k, GlobalStoreBitsOp op) {
   Emitter &e = k.e;
   FragType frag = op.getValue().getType();
@@ -421,9 +422,15 @@ LogicalResult gpu::lower(KernelContext &k, GlobalStoreBitsOp op) {
   constexpr int64_t lanes = ::attn::TargetInfo::warpThreads;
   for (int64_t first = 0; first < blocks; first += lanes) {
     int64_t some = std::min(lanes, blocks - first);
+    int64_t sharers = 4;
+    while (sharers * some > lanes)
+      sharers /= 2;
+    int64_t cols = 8 / sharers;
+    Value number = e.udiv(k.lane, sharers);
+    Value firstCol = e.mul(e.urem(k.lane, sharers), cols);
     Value votes[2] = {e.c32(0), e.c32(0)};
     for (int64_t i = 0; i < some; ++i) {
-      Value isMine = e.eq(k.lane, i);
+      Value isMine = e.eq(number, i);
       int64_t row = (first + i) / across, col = (first + i) % across;
       for (int64_t odd : {0, 1})
         votes[odd] = e.select(isMine,
@@ -431,12 +438,14 @@ LogicalResult gpu::lower(KernelContext &k, GlobalStoreBitsOp op) {
                                      {e.c32(-1), element[row][2 * col + odd]}),
                               votes[odd]);
     }
-    Value block = e.add(k.lane, first);
+    Value block = e.add(number, first);
     Value mine = e.add(base, e.zext64(e.udiv(block, across)));
-    mine =
-        e.add(mine, e.mul(e.zext64(e.shl(e.urem(block, across), 3)), colBytes));
-    Value exists = e.lt(k.lane, e.c32(some));
-    for (int64_t col = 0; col < 8; ++col)
+    Value col = e.add(e.shl(e.urem(block, across), 3), firstCol);
+    mine = e.add(mine, e.mul(e.zext64(col), colBytes));
+    Value exists = e.lt(number, e.c32(some));
+    for (Value &word : votes)
+      word = LLVM::LShrOp::create(e.b, e.loc, word, e.lshr(firstCol, 1));
+    for (int64_t col = 0; col < cols; ++col)
       e.assembly("@$2 st.global.b8 [$0], $1;", "l,r,b",
                  {e.add(mine, e.mul(colBytes, e.c64(col))),
                   everyFourthBit(e, e.lshr(votes[col % 2], col / 2)), exists});

@@ -123,7 +123,8 @@ tile_gpu.kernel private @columns(%in: memref<16x16xi32>, %out: memref<16x16xi32>
 
 // -----
 
-// More blocks of 8 x 8 than lanes take turns, and the last turn may have fewer.
+// More blocks of 8 x 8 than lanes take turns, and the last turn may have fewer:
+// four lanes share one.
 
 !t = !tile_gpu.frag<16x136xi1, acc, warp>
 module attributes {attn.target = "sm_80"} {
@@ -134,7 +135,7 @@ module attributes {attn.target = "sm_80"} {
 // CHECK-NOT: st.global.b8
 // CHECK-COUNT-4: llvm.nvvm.vote.ballot.sync
 // CHECK-NOT: llvm.nvvm.vote.ballot.sync
-// CHECK-COUNT-8: st.global.b8
+// CHECK-COUNT-2: st.global.b8
 // CHECK-NOT: st.global.b8
 tile_gpu.kernel private @many_bits(%in: memref<16x136xf32>, %out: memref<136x2xi32>, %c0: i32) {
   %zero = arith.constant 0.0 : f32
@@ -155,15 +156,15 @@ tile_gpu.kernel private @many_bits(%in: memref<16x136xf32>, %out: memref<136x2xi
 
 // -----
 
-// Truths as bits: two votes for each block of 8 rows and 8 columns, which one
-// lane takes, and a byte for each of its columns.
+// Truths as bits: two votes for each block of 8 rows and 8 columns, which two of
+// the 32 lanes take, and a byte for each of its columns.
 
 !t = !tile_gpu.frag<16x64xi1, acc, warp>
 module attributes {attn.target = "sm_80"} {
 // CHECK-LABEL: llvm.func @bits
 // CHECK-COUNT-32: llvm.nvvm.vote.ballot.sync
 // CHECK-NOT: llvm.nvvm.vote.ballot.sync
-// CHECK-COUNT-8: st.global.b8
+// CHECK-COUNT-4: st.global.b8
 // CHECK-NOT: st.global.b8
 tile_gpu.kernel private @bits(%in: memref<16x64xf32>, %out: memref<?x128x2xi32>, %n: i32, %row: i32, %col: i32) {
   %c0 = arith.constant 0 : i32
