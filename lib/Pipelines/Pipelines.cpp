@@ -153,6 +153,7 @@ void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
   kernels.addPass(createTileGpuPermuteLanesPass());
   // Around products where they are issued in the end.
   kernels.addPass(createTileGpuOrderWarpgroupsPass());
+  kernels.addPass(createTileGpuReadAheadPass());
   // Last: it takes the shared memory that the rest has left.
   pm.addPass(createTileGpuStageEpiloguePass());
   // Before items are shared: it follows them from their numbers.

@@ -34,6 +34,7 @@ PASSES = [
     "tile_gpu.kernel(tile-gpu-hoist-reciprocals)",
     "tile_gpu.kernel(tile-gpu-permute-lanes)",
     "tile_gpu.kernel(tile-gpu-order-warpgroups)",
+    "tile_gpu.kernel(tile-gpu-read-ahead)",
     "tile-gpu-stage-epilogue",
     "tile_gpu.kernel(tile-gpu-multicast-loads)",
     "tile_gpu.kernel(tile-gpu-hoist-coordinates)",

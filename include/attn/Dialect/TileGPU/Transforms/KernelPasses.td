@@ -65,6 +65,46 @@ def TileGpuPermuteLanesPass
   }];
 }
 
+def TileGpuReadAheadPass
+    : Pass<"tile-gpu-read-ahead", "::mlir::tile_gpu::KernelOp"> {
+  let summary = "Load what a step reads in the step before";
+  let description = [{
+    Expects: a `tile_gpu.kernel` with loops that issue products, and read
+    memory that the kernel does not write where a value says that the loop
+    carries: what it carries names memory that is there, in the turn behind the
+    last one, too, and before the first one of a loop that has no turn.
+
+    Produces: loops that carry what is read. It is loaded for the next turn
+    behind the last operation that takes it, and behind the carried value. What
+    is read where the loop's counter, or more than arithmetic, says stays as it
+    is, and so does what is read of keys, and a loop whose fragments leave no
+    registers.
+
+    Example:
+
+    ```mlir
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%t = %t0, %acc = %a0) -> (i32, !acc) {
+      %next = memref.load %list[%i] : memref<?xi32>
+      %words = tile_gpu.map { // memref.load %bits[%t, ...]
+      ...
+    // becomes
+    %w0 = tile_gpu.map { // memref.load %bits[%t0, ...]
+    %r:3 = scf.for ... iter_args(%t = %t0, %acc = %a0, %words = %w0) -> ... {
+      %next = memref.load %list[%i] : memref<?xi32>
+      ... // takes %words
+      %w1 = tile_gpu.map { // memref.load %bits[%next, ...]
+    ```
+
+    Numerics: none.
+
+    Fails when: never.
+  }];
+  let dependentDialects = ["::mlir::scf::SCFDialect"];
+  let statistics = [
+    Statistic<"numLoops", "num-loops", "Loops that carry what they read">
+  ];
+}
+
 def TileGpuHoistReciprocalsPass
     : Pass<"tile-gpu-hoist-reciprocals", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Divide once for each row, not for each element";

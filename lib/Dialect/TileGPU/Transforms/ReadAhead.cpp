@@ -1,0 +1,205 @@
+//===- ReadAhead.cpp - What a step reads is loaded in the step before -----===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A step may read memory where a number says that the step before has loaded,
+// as the bits of a mask of the next tile of a list. Warpgroups take turns with
+// products, and what is read is wanted soon behind these: ptxas waits for it
+// ahead of the second product, in the turn. Here it is loaded as soon as the
+// step before is done with its own:
+//
+//   for ... iter_args(n, words = load bits[n']) {
+//     products;  wait;  use words;  words' = load bits[n'];  rest of the step
+//   }
+//===----------------------------------------------------------------------===//
+
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/Transforms/Passes.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/PatternMatch.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+#include "mlir/Transforms/RegionUtils.h"
+
+#define DEBUG_TYPE "tile-gpu-read-ahead"
+
+namespace attn {
+#define GEN_PASS_DEF_TILEGPUREADAHEADPASS
+#include "attn/Dialect/TileGPU/Transforms/Passes.h.inc"
+} // namespace attn
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+/// Whether nothing in the kernel writes to `memory`.
+static bool isOnlyRead(Value memory) {
+  auto argument = dyn_cast<BlockArgument>(memory);
+  return argument && isa<KernelOp>(argument.getOwner()->getParentOp()) &&
+         llvm::all_of(argument.getUsers(), [](Operation *user) {
+           return isa<memref::LoadOp, memref::DimOp>(user);
+         });
+}
+
+/// Whether a map reads such memory for each row, and does nothing else. What is
+/// read for each key of a tile may end before the tile does.
+static bool onlyLoads(MapOp map) {
+  bool loads = false;
+  for (Operation &op : map.getBody().front().without_terminator()) {
+    auto load = dyn_cast<memref::LoadOp>(op);
+    if (load && isOnlyRead(load.getMemRef()))
+      loads = true;
+    else if (!isMemoryEffectFree(&op) || op.getNumRegions())
+      return false;
+  }
+  return loads && map.getInputs().empty() &&
+         llvm::all_of(map.getResultTypes(), [](Type type) {
+           auto vec = dyn_cast<VecType>(type);
+           return vec && vec.getAxis() == Axis::Row;
+         });
+}
+
+namespace {
+/// Maps of one loop, and what they take from the turn before.
+class Reader {
+public:
+  explicit Reader(scf::ForOp loop) : loop(loop), body(loop.getBody()) {}
+  bool run();
+
+private:
+  bool holds();
+  bool collect(Operation *op);
+  SmallVector<Value> clone(OpBuilder &b, ValueRange carried);
+
+  scf::ForOp loop;
+  Block *body;
+  /// The maps, and all operations of the loop that they need, in their order.
+  SmallVector<MapOp> maps;
+  SetVector<Operation *> needed;
+};
+} // namespace
+
+/// Notes what `op` needs of the loop; false where that is more than arithmetic
+/// on what the loop carries.
+bool Reader::collect(Operation *op) {
+  if (needed.contains(op))
+    return true;
+  SetVector<Value> values(op->getOperands().begin(), op->getOperands().end());
+  getUsedValuesDefinedAbove(op->getRegions(), values);
+  for (Value value : values) {
+    if (value == loop.getInductionVar())
+      return false;
+    Operation *def = value.getDefiningOp();
+    if (!def || def->getBlock() != body)
+      continue;
+    if (!isMemoryEffectFree(def) || def->getNumRegions() || !collect(def))
+      return false;
+  }
+  needed.insert(op);
+  return true;
+}
+
+/// The maps again, for other values of what the loop carries.
+SmallVector<Value> Reader::clone(OpBuilder &b, ValueRange carried) {
+  IRMapping mapping;
+  mapping.map(loop.getRegionIterArgs(), carried);
+  for (Operation *op : needed)
+    b.clone(*op, mapping);
+  SmallVector<Value> results;
+  for (MapOp map : maps)
+    for (Value result : map.getResults())
+      results.push_back(mapping.lookup(result));
+  return results;
+}
+
+/// Whether registers hold what is read beside the fragments of a step.
+bool Reader::holds() {
+  constexpr int64_t most = 176; // Of 240, but for those of arithmetic.
+  int64_t held = 0;
+  for (Value carried : loop.getRegionIterArgs())
+    if (auto frag = dyn_cast<FragType>(carried.getType()))
+      held += frag.getRegisters();
+  for (auto wait : body->getOps<MmaWaitOp>())
+    for (auto [token, result] : llvm::zip(wait.getTokens(), wait.getResults()))
+      if (auto issue = token.getDefiningOp<MmaIssueOp>();
+          issue && !issue.getAcc())
+        held += cast<FragType>(result.getType()).getRegisters();
+  return held <= most;
+}
+
+bool Reader::run() {
+  if (body->getOps<MmaIssueOp>().empty() || !holds())
+    return false;
+  for (auto map : body->getOps<MapOp>()) {
+    if (!onlyLoads(map))
+      continue;
+    SetVector<Operation *> before = needed;
+    if (collect(map))
+      maps.push_back(map);
+    else
+      needed = before;
+  }
+  // The numbers of the next turn, and where both these and the last reader of
+  // what is loaded now are passed.
+  auto yield = cast<scf::YieldOp>(body->getTerminator());
+  Operation *last = nullptr;
+  auto pass = [&](Operation *op) {
+    op = op ? body->findAncestorOpInBlock(*op) : nullptr;
+    if (op && (!last || last->isBeforeInBlock(op)))
+      last = op;
+  };
+  bool isCarried = false;
+  for (Operation *op : needed) {
+    SetVector<Value> values(op->getOperands().begin(), op->getOperands().end());
+    getUsedValuesDefinedAbove(op->getRegions(), values);
+    for (Value value : values)
+      if (auto argument = dyn_cast<BlockArgument>(value);
+          argument && argument.getOwner() == body) {
+        Value next = yield.getOperand(argument.getArgNumber() - 1);
+        isCarried |= next != value;
+        pass(next.getDefiningOp());
+      }
+  }
+  for (MapOp map : maps)
+    for (Operation *user : map->getUsers())
+      pass(user);
+  if (!isCarried || !last || last == yield)
+    return false;
+
+  IRRewriter rewriter(loop.getContext());
+  rewriter.setInsertionPoint(loop);
+  SmallVector<Value> first = clone(rewriter, loop.getInits());
+  rewriter.setInsertionPointAfter(last);
+  SmallVector<Value> next = clone(rewriter, yield.getOperands());
+  DictionaryAttr attributes = loop->getDiscardableAttrDictionary();
+  FailureOr<LoopLikeOpInterface> replaced = loop.replaceWithAdditionalYields(
+      rewriter, first, /*replaceInitOperandUsesInLoop=*/false,
+      [&](OpBuilder &, Location, ArrayRef<BlockArgument> arguments) {
+        size_t taken = 0;
+        for (MapOp map : maps)
+          for (Value result : map.getResults())
+            rewriter.replaceAllUsesWith(result, arguments[taken++]);
+        return next;
+      });
+  if (failed(replaced))
+    return false;
+  (*replaced)->setDiscardableAttrs(attributes);
+  for (Operation *op : llvm::reverse(needed))
+    if (op->use_empty())
+      rewriter.eraseOp(op);
+  return true;
+}
+
+namespace {
+struct ReadAheadPass : ::attn::impl::TileGpuReadAheadPassBase<ReadAheadPass> {
+  void runOnOperation() final {
+    SmallVector<scf::ForOp> loops;
+    getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
+    for (scf::ForOp loop : loops)
+      numLoops += Reader(loop).run();
+  }
+};
+} // namespace

@@ -1,0 +1,103 @@
+// RUN: attn-opt %s --split-input-file --tile-gpu-read-ahead | FileCheck %s
+// RUN: attn-opt %s --split-input-file --tile-gpu-read-ahead --tile-gpu-read-ahead | FileCheck %s
+
+!acc = !tile_gpu.frag<64x64xf32, acc>
+!q = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!k = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!words = !tile_gpu.vec<64xi32, row>
+
+// What a list's number says is read for the next step behind the map that takes
+// it, and before the loop for the first.
+// CHECK-LABEL: kernel @listed
+// CHECK: %[[FIRST:.*]] = tile_gpu.map {
+// CHECK: memref.load %[[BITS:.*]][%[[N0:.*]], %{{.*}}]
+// CHECK: scf.for {{.*}} iter_args(%[[N:.*]] = %{{.*}}, %{{.*}} = %{{.*}}, %[[W:.*]] = %[[FIRST]])
+// CHECK: %[[NEXT:.*]] = memref.load %{{.*}}[%{{.*}}] : memref<?xi32>
+// CHECK-NOT: tile_gpu.map {
+// CHECK: tile_gpu.mma.wait
+// CHECK: tile_gpu.map ins(%{{.*}}, %[[W]] :
+// CHECK: %[[AT:.*]] = arith.index_cast %[[NEXT]]
+// CHECK: %[[AHEAD:.*]] = tile_gpu.map {
+// CHECK: memref.load %[[BITS]][%[[AT]], %{{.*}}]
+// CHECK: scf.yield %[[NEXT]], %{{.*}}, %[[AHEAD]]
+tile_gpu.kernel @listed(%list: memref<?xi32>, %bits: memref<?x64xi32>, %out: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c0_i32 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  %q = tile_gpu.smem.alloc : !q
+  %k = tile_gpu.smem.alloc : !k
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %f = tile_gpu.frag.fill %zero : f32 -> !acc
+    %t = tile_gpu.smem.transpose %k : !k
+    %t0 = memref.load %list[%c0] : memref<?xi32>
+    %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%number = %t0, %old = %f) -> (i32, !acc) {
+      %next = memref.load %list[%i] : memref<?xi32>
+      %at = arith.index_cast %number : i32 to index
+      %words = tile_gpu.map {
+      ^bb1(%row: i32, %col: i32):
+        %row_index = arith.index_cast %row : i32 to index
+        %word = memref.load %bits[%at, %row_index] : memref<?x64xi32>
+        tile_gpu.yield %word : i32
+      } -> !words
+      %token = tile_gpu.mma.issue %q, %t : !q, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
+      %s = tile_gpu.mma.wait %token pending(0) : !tile_gpu.token<64x64xf32>
+      %p = tile_gpu.map ins(%s, %words : !acc, !words) {
+      ^bb1(%row: i32, %col: i32, %x: f32, %word: i32):
+        %live = arith.cmpi ne, %word, %c0_i32 : i32
+        %y = arith.select %live, %x, %zero : f32
+        tile_gpu.yield %y : f32
+      } -> !acc
+      scf.yield %next, %p : i32, !acc
+    }
+    tile_gpu.global.store %r#1, %out[%c0_i32, %c0_i32] : !acc, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// -----
+
+!acc = !tile_gpu.frag<64x64xf32, acc>
+!q = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!k = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!words = !tile_gpu.vec<64xi32, row>
+
+// The counter of the loop says nothing of the turn behind the last one.
+// CHECK-LABEL: kernel @counted
+// CHECK: scf.for {{.*}} iter_args(%{{[^,]*}} = %{{[^,]*}}) ->
+// CHECK: tile_gpu.map {
+tile_gpu.kernel @counted(%bits: memref<?x64xi32>, %out: memref<?x?xf32>, %n: index) {
+  %c0 = arith.constant 0 : index
+  %c1 = arith.constant 1 : index
+  %c0_i32 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  %q = tile_gpu.smem.alloc : !q
+  %k = tile_gpu.smem.alloc : !k
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %f = tile_gpu.frag.fill %zero : f32 -> !acc
+    %t = tile_gpu.smem.transpose %k : !k
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%old = %f) -> (!acc) {
+      %words = tile_gpu.map {
+      ^bb1(%row: i32, %col: i32):
+        %row_index = arith.index_cast %row : i32 to index
+        %word = memref.load %bits[%i, %row_index] : memref<?x64xi32>
+        tile_gpu.yield %word : i32
+      } -> !words
+      %token = tile_gpu.mma.issue %q, %t : !q, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
+      %s = tile_gpu.mma.wait %token pending(0) : !tile_gpu.token<64x64xf32>
+      %p = tile_gpu.map ins(%s, %words : !acc, !words) {
+      ^bb1(%row: i32, %col: i32, %x: f32, %word: i32):
+        %live = arith.cmpi ne, %word, %c0_i32 : i32
+        %y = arith.select %live, %x, %zero : f32
+        tile_gpu.yield %y : f32
+      } -> !acc
+      scf.yield %p : !acc
+    }
+    tile_gpu.global.store %r, %out[%c0_i32, %c0_i32] : !acc, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
