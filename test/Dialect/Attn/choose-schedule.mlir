@@ -347,29 +347,35 @@ module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 1, 3
 
 // -----
 
-// Up to eight rows are columns of a warp's products, but where a first state or
-// what the score reads of a tensor is in the way.
+// Up to eight rows are columns of a warp's products, whatever they start with or
+// heads add to scores, but where each pair reads a number of its own.
 module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 1, 32, 1, 8192, 8>} {
   // CHECK-LABEL: func.func @one_row(
   // CHECK:         schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64, splits = automatic, loop = peeled, pack_heads = true{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
-  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, splits = automatic
-  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, splits = automatic
+  // CHECK:         schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64, splits = automatic
+  // CHECK:         schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64, splits = automatic
+  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64
   func.func @one_row(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
-                     %v: tensor<?x?x?x128xbf16>, %sinks: tensor<?xf32>, %slopes: tensor<?xf32>)
-      -> (tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>) {
+                     %v: tensor<?x?x?x128xbf16>, %sinks: tensor<?xf32>, %slopes: tensor<?xf32>,
+                     %mask: tensor<?x?x?x?xi1>)
+      -> (tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>) {
     // expected-remark @below {{rows: columns of products, of which each of 4 warps has 16 keys}}
     %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
         keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
         -> tensor<?x?x?x128xbf16>
-    // expected-remark @below {{rows: not columns of products (a first state, which one of the warps alone may have)}}
+    // expected-remark @below {{rows: columns of products, of which each of 4 warps has 16 keys}}
     %p = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
         keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
         sinks(%sinks : tensor<?xf32>) -> tensor<?x?x?x128xbf16>
-    // expected-remark @below {{rows: not columns of products (scores that read tensors, or masks that do for each row or key)}}
+    // expected-remark @below {{rows: columns of products, of which each of 4 warps has 16 keys}}
     %r = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
         keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
         alibi(%slopes : tensor<?xf32>) -> tensor<?x?x?x128xbf16>
-    return %o, %p, %r : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>
+    // expected-remark @below {{rows: not columns of products (scores or masks that read tensors for each row or key)}}
+    %t = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        mask_tensor(%mask : tensor<?x?x?x?xi1>) -> tensor<?x?x?x128xbf16>
+    return %o, %p, %r, %t : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>
   }
 }
 

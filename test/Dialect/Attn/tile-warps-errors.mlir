@@ -1,14 +1,5 @@
 // RUN: attn-opt %s --split-input-file --verify-diagnostics --attn-pipeline="until-after=tile target=sm_90a"
 
-func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>, %s: tensor<?xf32>) -> tensor<?x?x?x128xbf16> {
-  // expected-error @below {{expected rows = 16 or more for a first state, which one of the warps alone may have, but got rows = 8}}
-  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>) sinks(%s : tensor<?xf32>)
-      {schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64>} -> tensor<?x?x?x128xbf16>
-  return %o : tensor<?x?x?x128xbf16>
-}
-
-// -----
-
 func.func @attention(%q: tensor<?x?x?x128xf32>, %k: tensor<?x?x?x128xf32>, %v: tensor<?x?x?x128xf32>) -> tensor<?x?x?x128xf32> {
   // expected-error @below {{expected rows = 16 or more for products that are not of 16 bits, but got rows = 8}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xf32>) keys(%k : tensor<?x?x?x128xf32>) values(%v : tensor<?x?x?x128xf32>)
@@ -27,9 +18,9 @@ func.func @attention(%q: tensor<?x?x?x96xbf16>, %k: tensor<?x?x?x96xbf16>, %v: t
 
 // -----
 
-func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>, %s: tensor<?xf32>) -> tensor<?x?x?x128xbf16> {
-  // expected-error @below {{expected rows = 16 or more for scores that read tensors, or masks that do for each row or key, but got rows = 8}}
-  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>) alibi(%s : tensor<?xf32>)
+func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>, %m: tensor<?x?x?x?xi1>) -> tensor<?x?x?x128xbf16> {
+  // expected-error @below {{expected rows = 16 or more for scores or masks that read tensors for each row or key, but got rows = 8}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>) mask_tensor(%m : tensor<?x?x?x?xi1>)
       {schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64>} -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
@@ -58,5 +49,15 @@ func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v:
   // expected-error @below {{expected rows = 16 or more for tiles of keys that are no multiple of 32 up to 128, and of the values' channels, but got rows = 8}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
       {schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 48>} -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+
+// -----
+
+func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>, %n: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
+  // expected-error @below {{expected rows = 16 or more for a rolling cache or pages of no multiple of 8 rows, of which each is found by itself, but got rows = 8}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      lengths(%n : tensor<?xi32>) k_start(%n : tensor<?xi32>)
+      {rolling, schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64>} -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }

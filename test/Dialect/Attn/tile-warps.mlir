@@ -68,3 +68,21 @@ func.func @without_sums(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
       -> tensor<?x?x?x128xf16>
   return %o : tensor<?x?x?x128xf16>
 }
+
+// What rows start with is a left factor of all warps' states.
+// TILE: tile.kernel private @sinks_kernel0(
+// TILE: %[[ALL:.*]]:3 = tile.merge
+// TILE: %[[BOTH:.*]]:4 = tile.map ins(%{{.*}}, %{{.*}}, %[[ALL]]#0, %[[ALL]]#2 :
+// TILE: %[[SUMS:.*]] = tile.map ins(%{{.*}}, %[[ALL]]#1, %[[BOTH]]#2, %[[BOTH]]#3 : !tile.tile<8x1xf32>, !tile.tile<8x128xf32>,
+// GPU: tile_gpu.kernel private @sinks_kernel0(
+// GPU: tile_gpu.merge_states warps
+// GPU: tile_gpu.map {{.*}} !tile_gpu.frag<32x8xf32, acc, warp>
+func.func @sinks(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
+                 %v: tensor<?x?x?x128xf16>, %s: tensor<?xf32>) -> tensor<?x?x?x128xf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf16>)
+      keys(%k : tensor<?x?x?x128xf16>) values(%v : tensor<?x?x?x128xf16>)
+      sinks(%s : tensor<?xf32>)
+      {schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64, splits = 1, loop = masked>}
+      -> tensor<?x?x?x128xf16>
+  return %o : tensor<?x?x?x128xf16>
+}

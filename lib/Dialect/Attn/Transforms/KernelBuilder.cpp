@@ -517,11 +517,12 @@ SmallVector<Value> KernelBuilder::multiply(ValueRange left, ValueRange right,
       tiles.push_back(factorTiles[f]);
     if (rightFactors)
       tiles.push_back(factorTiles[leftFactors + f]);
-    product[i] = map(tiles, left[i].getType(), [&](Value, Value, ValueRange x) {
-                   Value f1 = leftFactors ? x[2] : Value();
-                   Value f2 = rightFactors ? x.back() : Value();
-                   return SmallVector<Value>{scaledSum(f1, x[0], f2, x[1])};
-                 }).front();
+    product[i] =
+        map(tiles, right[i].getType(), [&](Value, Value, ValueRange x) {
+          Value f1 = leftFactors ? x[2] : Value();
+          Value f2 = rightFactors ? x.back() : Value();
+          return SmallVector<Value>{scaledSum(f1, x[0], f2, x[1])};
+        }).front();
   }
   return product;
 }

@@ -74,12 +74,9 @@ SmallVector<Type> mlir::attn::stateTileTypes(ReductionContext &ctx,
   return types;
 }
 
-SmallVector<Value> mlir::attn::initialState(ReductionContext &ctx,
-                                            bool ofRows) {
-  SmallVector<Type> types = stateTileTypes(ctx, ofRows);
+/// What the init region says, in the units of the monoid.
+static SmallVector<Value> firstState(ReductionContext &ctx, TypeRange types) {
   Region &init = ctx.reduction.getInitBody();
-  if (init.empty())
-    return ctx.identityState(types);
   SmallVector<Value> identity, state;
   if (ctx.monoid.isGeneral())
     identity = ctx.call(ctx.monoid.getIdentity(), {});
@@ -111,7 +108,28 @@ SmallVector<Value> mlir::attn::initialState(ReductionContext &ctx,
                 })
             .front());
   }
+  return state;
+}
+
+SmallVector<Value> mlir::attn::initialState(ReductionContext &ctx,
+                                            bool ofRows) {
+  SmallVector<Type> types = stateTileTypes(ctx, ofRows);
+  // Of warps with keys of their own each starts from the identity (ofAllWarps).
+  if (ctx.reduction.getInitBody().empty() || warpsHaveKeys(ctx))
+    return ctx.identityState(types);
+  SmallVector<Value> state = firstState(ctx, types);
   return ctx.form.exponential ? fromReferencePoint(ctx, state) : state;
+}
+
+/// The state of all warps that have keys of their own, behind what rows start
+/// with.
+static SmallVector<Value> ofAllWarps(ReductionContext &ctx, ValueRange state) {
+  SmallVector<Value> merged = mergeWarps(ctx, state);
+  if (ctx.reduction.getInitBody().empty())
+    return merged;
+  // It is the same for all channels.
+  SmallVector<Value> first = firstState(ctx, stateTileTypes(ctx, true));
+  return ctx.multiply(first, merged, /*computed=*/false, /*isExact=*/false);
 }
 
 static void storeState(ReductionContext &ctx, ValueRange state,
@@ -121,7 +139,7 @@ static void storeState(ReductionContext &ctx, ValueRange state,
   if (ctx.form.exponential)
     exact = toReferencePoint(ctx, state);
   if (warpsHaveKeys(ctx))
-    exact = mergeWarps(ctx, exact);
+    exact = ofAllWarps(ctx, exact);
   for (auto [tile, output] : llvm::zip(exact, outputs))
     if (output)
       ctx.storeRows(tile, output, part);
@@ -135,7 +153,7 @@ static void storeOutputs(ReductionContext &ctx, ValueRange state,
     SmallVector<Value> exact(state);
     if (ctx.form.exponential)
       exact = toReferencePoint(ctx, state);
-    return ctx.storeFinalized(own, mergeWarps(ctx, exact),
+    return ctx.storeFinalized(own, ofAllWarps(ctx, exact),
                               ctx.reduction.getCaptureOperands(), outputs);
   }
   auto store = [&](ValueRange state, ValueRange outputs) {

@@ -14,6 +14,7 @@
 
 #include "TileWarps.h"
 #include "NamedRewrites.h"
+#include "Pages.h"
 #include "TileSteps.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -22,20 +23,15 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-/// Whether a region loads elements of tensors.
-static bool readsTensors(Region &region) {
-  return region.walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
-      .wasInterrupted();
-}
-
-/// Whether a mask loads elements that differ by row or key, and not only such
-/// as the lengths of sequences.
-static bool readsPerPair(Region &mask) {
-  return mask
+/// Whether a region, whose positions (b, h, i, j) come behind its first
+/// arguments, loads elements that differ by row or key, and not only such as
+/// the lengths of sequences or the slopes of heads.
+static bool readsPerPair(Region &region, unsigned first) {
+  return region
       .walk([&](tensor::ExtractOp load) {
         for (Value index : load.getIndices())
-          for (unsigned position : {2, 3}) // b, h, i, j
-            if (dependsOn(index, mask.getArgument(position)))
+          for (unsigned position : {2, 3})
+            if (dependsOn(index, region.getArgument(first + position)))
               return WalkResult::interrupt();
         return WalkResult::advance();
       })
@@ -50,8 +46,6 @@ std::string mlir::attn::whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
   if (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() == 0 ||
       monoid.hasFactors())
     return "a monoid that is no cocycle of one factor";
-  if (!op.getInitBody().empty())
-    return "a first state, which one of the warps alone may have";
   ProductTypes types = findProductTypes(op, monoid, target);
   if (!types.dots || !types.values)
     return "products that are not of 16 bits";
@@ -69,11 +63,14 @@ std::string mlir::attn::whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
   if (depth % panel || widthOf(value) % panel || widthOf(value) > 4 * panel ||
       depth > 4 * panel)
     return "channels that are no multiple of 64 up to 256";
+  if (gathersRows(op))
+    return "a rolling cache or pages of no multiple of 8 rows, of which each "
+           "is found by itself";
   if (mayKillByScore(op, monoid))
     return "scores that may be -inf";
-  if (readsTensors(op.getScoreBody()) ||
-      (!op.getMaskBody().empty() && readsPerPair(op.getMaskBody())))
-    return "scores that read tensors, or masks that do for each row or key";
+  if (readsPerPair(op.getScoreBody(), op.getQueryOperands().size()) ||
+      readsPerPair(op.getMaskBody(), 0))
+    return "scores or masks that read tensors for each row or key";
   if (op->hasAttr(getListedKeysName()) || op->hasAttr(getLinearBiasName()))
     return "key tiles that a kernel before lists, or a bias that a product "
            "adds";
