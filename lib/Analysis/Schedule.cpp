@@ -366,6 +366,11 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     sizes = {64, 64, 64};
   else if (problem.hasThreshold)
     sizes = {192, 64, thresholdKeys};
+  // What a block reads is for all rows of its group.
+  else if (ScheduleSizes pair = {2 * MmaShape::warpgroup().m,
+                                 MmaShape::warpgroup().m, keysOfGroups};
+           problem.grouped && computeBudget(problem, pair, target).fits())
+    sizes = pair;
   // Without values a third warpgroup has registers, and fills what two leave
   // idle that wait for their products.
   else if (ScheduleSizes more = {192, 64, 160};

@@ -102,6 +102,9 @@ struct ScheduleProblem {
   bool invariant = false, cuts = false;
   /// Warps of a block may have keys of their own.
   bool warpKeys = false;
+  /// Rows are those of a group of sequences, and its keys have as many parts as
+  /// fill the device.
+  bool grouped = false;
   /// Sizes known or expected at compile time, or -1. numHeads: the query heads
   /// of all batches; group: those of one key head.
   int64_t numQueries = -1, numKeys = -1, numHeads = -1, group = -1;

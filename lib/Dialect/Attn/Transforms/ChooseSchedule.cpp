@@ -311,6 +311,8 @@ static ::attn::ScheduleProblem describe(ReductionOpInterface op,
   problem.rowDivisors = weighsByQuotient(monoid) ? 2 : 0;
   problem.invariant = op.isBatchInvariant();
   problem.warpKeys = whyNotOfWarps(op, monoid, target).empty();
+  problem.grouped =
+      !target.isCpu() && op.getQueryOperands().front().getDefiningOp<ShareOp>();
   problem.packed = !op.getQuerySource().hasBatch();
   problem.gathered = !target.isCpu() && gathersRows(op);
   chooseChannels(op, monoid, target, problem);
