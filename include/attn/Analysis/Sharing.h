@@ -16,6 +16,7 @@
 #ifndef ATTN_ANALYSIS_SHARING_H
 #define ATTN_ANALYSIS_SHARING_H
 
+#include "attn/Analysis/Schedule.h"
 #include "attn/Target/TargetInfo.h"
 
 #include <cstdint>
@@ -37,6 +38,12 @@ bool maySave(const SharingProblem &problem, const TargetInfo &target);
 /// in elements.
 bool doesSave(const SharingProblem &problem, const int32_t *table,
               int64_t sequenceStride, int64_t pageStride);
+
+/// Slots of keys and values with which two blocks share a multiprocessor where
+/// the keys that a sequence has for itself are a few steps, behind a draw and a
+/// search in tables; 0 where two blocks have no room.
+int64_t slotsOfOwnKeys(const ScheduleProblem &problem,
+                       const ScheduleSizes &sizes, const TargetInfo &target);
 
 } // namespace attn
 

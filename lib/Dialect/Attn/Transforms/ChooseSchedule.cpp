@@ -21,6 +21,7 @@
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/ScheduleTable.h"
+#include "attn/Analysis/Sharing.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
@@ -644,8 +645,11 @@ struct ChooseSchedulePass
       choice.schedule =
           scheduleOfRung(rung.getValue(), op, choice.schedule, target);
     choice.schedule = chooseOrder(op, choice.schedule, problem, target);
-    if (auto levels = op->getAttrOfType<IntegerAttr>(getCascadeLevelsName()))
+    if (auto levels = op->getAttrOfType<IntegerAttr>(getCascadeLevelsName())) {
+      if (int64_t slots = ::attn::slotsOfOwnKeys(problem, sizes, target))
+        choice.schedule = choice.schedule.withStages(slots).withOccupancy(2);
       choice.schedule = choice.schedule.withShare(levels.getInt());
+    }
     return choice;
   }
 
