@@ -42,7 +42,7 @@ tile.kernel @both(%n: index, %cu: memref<?xi32>, %block: index) {
 // -----
 
 tile.kernel @no_rows(%n: index, %cu: memref<?xi32>, %block: index) {
-  // expected-error @below {{expected block_q(...) with varlen(...) and not without}}
+  // expected-error @below {{expected block_q(...) with varlen(...) or counts(...), and not without}}
   %b, %h, %t, %p = tile.work_tile %block in_order varlen(%cu : memref<?xi32>, %n) heads(%n) tiles(%n) parts(%n)
   tile.return
 }
@@ -66,7 +66,15 @@ tile.kernel @cluster(%n: index, %block: index) {
 // -----
 
 tile.kernel @sequences_in_clusters(%n: index, %cu: memref<?xi32>, %block: index) {
-  // expected-error @below {{expected no cluster(...) with varlen(...), whose tiles blocks find one by one}}
+  // expected-error @below {{expected no cluster(...) with varlen(...) or counts(...), whose tiles blocks find one by one}}
   %b, %h, %t, %p = tile.work_tile %block in_order cluster(2) varlen(%cu : memref<?xi32>, %n) block_q(64) heads(%n) tiles(%n) parts(%n)
+  tile.return
+}
+
+// -----
+
+tile.kernel @counted_sequences(%n: index, %cu: memref<?xi32>, %block: index) {
+  // expected-error @below {{expected no counts(...) with varlen(...), whose offsets say them}}
+  %b, %h, %t, %p = tile.work_tile %block in_order varlen(%cu : memref<?xi32>, %n) counts(%cu : memref<?xi32>) block_q(64) heads(%n) tiles(%n) parts(%n)
   tile.return
 }

@@ -27,3 +27,12 @@ tile.kernel @sequences(%cu: memref<?xi32, strided<[1]>>, %rows: index, %h: index
       heads(%h) tiles(%t) parts(%one)
   tile.return
 }
+
+// CHECK-LABEL: kernel @counted
+tile.kernel @counted(%b: index, %h: index, %t: index, %n: memref<?xi32>, %block: index) {
+  // CHECK: tile.work_tile %{{.*}} in_order counts(%{{.*}} : memref<?xi32>) block_q(128) batches(
+  %one = arith.constant 1 : index
+  %batch, %head, %tile, %part = tile.work_tile %block in_order
+      counts(%n : memref<?xi32>) block_q(128) batches(%b) heads(%h) tiles(%t) parts(%one)
+  tile.return
+}

@@ -168,6 +168,13 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
   if (cluster > 1)
     work.setCluster(cluster);
   rows.describe(work, ctx.schedule.getBlockQ());
+  // States of rows that are not there are nobody's.
+  if (ctx.isPartial && ctx.rowSource.lengths && !rows.arePacked() &&
+      cluster == 1 && slices == 1 && !ctx.packsHeads &&
+      ctx.reduction.getMaskBody().empty()) {
+    work.getCountsMutable().assign(ctx.rowSource.lengths);
+    work.setBlockQ(ctx.schedule.getBlockQ());
+  }
   ctx.batch = work.getBatch();
   ctx.head = work.getHead();
   ctx.queryTile = work.getTile();

@@ -108,6 +108,15 @@ SequenceTile tile::findSequence(OpBuilder &b, WorkTileOp op, Value tile,
   return {number, place, isEmpty};
 }
 
+Value tile::hasNoRows(OpBuilder &b, WorkTileOp op, Value tile, Value batch,
+                      Value counts) {
+  Location loc = op.getLoc();
+  Arithmetic m{b, loc, b.getI32Type()};
+  Value first = m.mul(m.cast(tile), m.constant(*op.getBlockQ()));
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, first,
+                               m.load(counts, m.cast(batch)));
+}
+
 void tile::expandWorkTile(WorkTileOp op) {
   OpBuilder b(op);
   Arithmetic m{b, op.getLoc(), b.getIndexType()};
@@ -141,7 +150,8 @@ void WorkTileOp::build(OpBuilder &b, OperationState &state, Value number,
   SmallVector<Type> types(4, b.getIndexType());
   build(b, state, types, number, attn::WorkOrder::in_order, /*section=*/Value(),
         /*cluster=*/IntegerAttr(), /*offsets=*/Value(), /*rows=*/Value(),
-        /*block_q=*/IntegerAttr(), batches, heads, tiles, parts);
+        /*counts=*/Value(), /*block_q=*/IntegerAttr(), batches, heads, tiles,
+        parts);
 }
 
 LogicalResult WorkTileOp::verify() {
@@ -155,17 +165,20 @@ LogicalResult WorkTileOp::verify() {
       return emitOpError("expected one work tile in a kernel, but got two");
   if (bool(getOffsets()) == bool(getBatches()))
     return emitOpError("expected either batches(...) or varlen(...)");
-  if (bool(getOffsets()) != getBlockQ().has_value())
-    return emitOpError("expected block_q(...) with varlen(...) and not "
-                       "without");
+  if (getOffsets() && getCounts())
+    return emitOpError("expected no counts(...) with varlen(...), whose "
+                       "offsets say them");
+  if ((getOffsets() || getCounts()) != getBlockQ().has_value())
+    return emitOpError("expected block_q(...) with varlen(...) or "
+                       "counts(...), and not without");
   if (int64_t rows = getBlockQ().value_or(1); rows < 1)
     return emitOpError("expected tiles of 1 row or more, but got ") << rows;
   constexpr int64_t most = 8;
   if (int64_t cluster = getCluster().value_or(2); cluster < 2 || cluster > most)
     return emitOpError("expected clusters of 2 to ")
            << most << " blocks, but got " << cluster;
-  if (getOffsets() && getCluster())
-    return emitOpError("expected no cluster(...) with varlen(...), whose tiles "
-                       "blocks find one by one");
+  if ((getOffsets() || getCounts()) && getCluster())
+    return emitOpError("expected no cluster(...) with varlen(...) or "
+                       "counts(...), whose tiles blocks find one by one");
   return success();
 }

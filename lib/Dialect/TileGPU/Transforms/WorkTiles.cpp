@@ -99,6 +99,11 @@ FailureOr<SchedulerOp> WorkTiles::createScheduler(OpBuilder &b,
     if (kind == ScheduleKind::Dynamic)
       SkipOp::create(b, loc, at.isEmpty);
     found = {at.sequence, at.tile};
+  } else if (op && op.getCounts() && kind == ScheduleKind::Dynamic) {
+    SkipOp::create(b, loc,
+                   tile::hasNoRows(b, op, body->getArgument(0),
+                                   body->getArgument(2),
+                                   mapping.lookup(op.getCounts())));
   }
   YieldOp::create(b, loc, found);
   return scheduler;

@@ -109,7 +109,9 @@ def Tile_WorkTileOp : Tile_Op<"work_tile", [
     lengths, at most one too many for each sequence, and found without a prefix
     sum over the lengths. `batch` is then the sequence and `tile` the tile in
     it, in the same order. Where the sequence has no such tile, a scheduler may
-    skip the work tile, and a block that runs it must have no effect.
+    skip the work tile, and a block that runs it must have no effect. So it is
+    with `counts`: of batch i the first `counts[i]` rows are there, in tiles of
+    `block_q`.
 
     `convert-tile-to-vector` lowers it to divisions; on GPUs it becomes the
     `tile_gpu.scheduler` of the kernel.
@@ -149,8 +151,10 @@ def Tile_WorkTileOp : Tile_Op<"work_tile", [
         "these are packed; there are `batches` if absent.", [MemRead]>:$offsets,
     Arg<Optional<Index>, "Number of rows of all sequences; only beside "
         "`offsets`.">:$rows,
+    Arg<Optional<MemRefRankOf<[I32], [1]>>, "Number of rows that each batch "
+        "has, where tiles behind them may be passed over.", [MemRead]>:$counts,
     Arg<OptionalAttr<I64Attr>, "Number of rows of a tile; only beside "
-        "`offsets`.">:$block_q,
+        "`offsets` or `counts`.">:$block_q,
     Arg<Optional<Index>, "Number of batches; absent where there are "
         "`offsets`.">:$batches,
     Arg<Index, "Number of heads of a batch.">:$heads,
@@ -169,6 +173,7 @@ def Tile_WorkTileOp : Tile_Op<"work_tile", [
   let assemblyFormat = [{
     $number $order (`section` `(` $section^ `)`)? (`cluster` `(` $cluster^ `)`)?
     (`varlen` `(` $offsets^ `:` type($offsets) `,` $rows `)`)?
+    (`counts` `(` $counts^ `:` type($counts) `)`)?
     (`block_q` `(` $block_q^ `)`)? (`batches` `(` $batches^ `)`)?
     `heads` `(` $heads `)` `tiles` `(` $tiles `)` `parts` `(` $parts `)`
     attr-dict

@@ -129,6 +129,10 @@ struct SequenceTile {
 SequenceTile findSequence(OpBuilder &b, WorkTileOp op, Value tile,
                           Value offsets, Value rows);
 
+/// Whether `counts` gives the batch no row of this tile.
+Value hasNoRows(OpBuilder &b, WorkTileOp op, Value tile, Value batch,
+                Value counts);
+
 /// Puts divisions in the place of a work tile.
 void expandWorkTile(WorkTileOp op);
 
