@@ -532,15 +532,26 @@ bool RolesAnalysis::loadAllTiles(ArrayRef<tile::RowsOp> steps) {
 }
 
 /// A warp starts a copy in 77 cycles, two warps in 52 (H200,
-/// docs/performance/gpu.md): of many, for keys and values, one is too slow.
+/// docs/performance/gpu.md): of many, for keys and values, one is too slow. Nor
+/// do keys then wait for the slot of values, which is given back later: that
+/// counts where values are wide, and slots few (docs/performance/gpu.md, "Sums
+/// scaled under early products"), and two warpgroups multiply. Blocks that
+/// share copies have one warp, and parts of the channels are not measured.
 bool RolesAnalysis::loadsValuesApart() {
-  constexpr int64_t manyCopies = 8;
+  constexpr int64_t manyCopies = 8, wide = 128;
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  bool isAlone =
+      !schedule || (schedule.getCluster() <= 1 && schedule.getBlockV() == 0);
   auto isValue = [](RolesRing &ring) { return ring.isValue; };
   return !llvm::all_of(plan.steps, isValue) &&
          llvm::any_of(plan.steps, [&](RolesRing &ring) {
            SmemType box = ring.getBox();
            int64_t panels = box.getRowBytes() / box.getSwizzle();
-           return ring.isValue && ring.numBoxes() * panels >= manyCopies;
+           bool isMany = ring.numBoxes() * panels >= manyCopies;
+           bool isLate = isAlone && plan.blockQ > 64 && !plan.keyWarps &&
+                         plan.steps.size() == 2 && plan.sharers == 1 &&
+                         (ring.tile.getCols() > wide || ring.numBoxes() > 1);
+           return ring.isValue && (isMany || isLate);
          });
 }
 

@@ -44,8 +44,8 @@ namespace {
 /// Writes stages and orders on the operations of a step.
 class Assigner {
 public:
-  Assigner(Step &step, ArrayRef<bool> delayed)
-      : step(step), delayed(delayed),
+  Assigner(Step &step, ArrayRef<bool> delayed, ArrayRef<bool> scaledAhead)
+      : step(step), delayed(delayed), scaledAhead(scaledAhead),
         rewriter(step.block->getParentOp()->getContext()) {}
   void run(ArrayRef<RingReleaseOp> others);
 
@@ -62,10 +62,11 @@ private:
   }
 
   Step &step;
-  ArrayRef<bool> delayed;
+  ArrayRef<bool> delayed, scaledAhead;
   IRRewriter rewriter;
-  /// Stage 1: up to the last issue, and from the wait on.
-  SmallVector<Operation *> issues, finish;
+  /// Stage 1: ahead of the early products, up to the last issue, and from the
+  /// wait on.
+  SmallVector<Operation *> ahead, issues, finish;
   /// Waits for slots that stage 0 has to write to, with what does.
   SmallVector<Operation *> clears;
   /// What gives back the slots that early products alone read, and what it
@@ -177,16 +178,14 @@ void Assigner::releaseKeys() {
 /// operation of its own (tile_gpu.hold) keeps the wait for the late ones where
 /// the release would. Measured (docs/performance/gpu.md, "Keys given back at
 /// once"): it pays for sums of more than 128 columns, whose tiles are large and
-/// their slots few, where every work tile has as many keys as the next. Where
-/// sums are scaled in stage 1 it loses.
+/// their slots few, where every work tile has as many keys as the next.
 bool Assigner::releasesAtOnce() {
   constexpr int64_t many = 128;
   mlir::attn::ScheduleAttr schedule =
       step.block->getParentOp()->getParentOfType<KernelOp>().getScheduleAttr();
   return schedule &&
          schedule.getOrder() != mlir::attn::WorkOrder::longest_first &&
-         !llvm::is_contained(delayed, true) && !keys.empty() &&
-         llvm::all_of(step.late, [](LateProduct &product) {
+         !keys.empty() && llvm::all_of(step.late, [](LateProduct &product) {
            return cast<FragType>(product.wait.getResult(0).getType())
                       .getCols() > many;
          });
@@ -246,7 +245,7 @@ void Assigner::separate() {
     }
     issue.getBMutable().set(own);
     if (number < delayed.size() && delayed[number] && step.kind != Kind::Tail)
-      issues.push_back(product.scale);
+      (scaledAhead[number] ? ahead : issues).push_back(product.scale);
     issues.push_back(issue);
   }
   MmaWaitOp wait = step.late.back().wait;
@@ -294,7 +293,8 @@ SmallVector<Operation *> Assigner::hoistedViews(MmaIssueOp issue) {
 void Assigner::assignLoop(ArrayRef<RingReleaseOp> others) {
   llvm::SmallSetVector<Operation *, 8> atEnd;
   for (auto [number, product] : llvm::enumerate(step.late))
-    if (product.scale && !llvm::is_contained(issues, product.scale))
+    if (product.scale && !llvm::is_contained(issues, product.scale) &&
+        !llvm::is_contained(ahead, product.scale))
       atEnd.insert(product.scale);
   for (LateProduct &product : step.late)
     atEnd.insert(product.pack);
@@ -305,12 +305,16 @@ void Assigner::assignLoop(ArrayRef<RingReleaseOp> others) {
       return a->isBeforeInBlock(b);
     });
   DenseSet<Operation *> reserved(later.begin(), later.end());
+  reserved.insert_range(ahead);
   reserved.insert_range(issues);
   reserved.insert_range(finish);
   reserved.insert_range(keys);
   reserved.insert_range(others);
   for (Operation &op :
        llvm::make_range(step.block->begin(), step.end->getIterator())) {
+    if (&op == step.early.front())
+      for (Operation *scale : ahead)
+        add(scale, 1);
     if (&op == step.earlyWaits.front()) {
       for (MmaIssueOp issue : ArrayRef(step.early).drop_front()) {
         for (Operation *view : hoistedViews(issue))
@@ -339,6 +343,7 @@ void Assigner::assignLoop(ArrayRef<RingReleaseOp> others) {
 /// up to its late products, whose slots are written to last.
 void Assigner::assignFirst() {
   DenseSet<Operation *> reserved(clears.begin(), clears.end());
+  reserved.insert_range(ahead);
   reserved.insert_range(issues);
   reserved.insert_range(finish);
   Operation *begin =
@@ -349,6 +354,8 @@ void Assigner::assignFirst() {
       add(&op, 0);
   for (Operation *op : clears)
     add(op, 0);
+  for (Operation *op : ahead)
+    add(op, 1);
   for (Operation *op : issues)
     add(op, 1);
   for (Operation *op : finish)
@@ -430,7 +437,7 @@ static SmallVector<RingReleaseOp> releaseOthers(Chain &chain) {
 static void assign(Chain &chain) {
   SmallVector<RingReleaseOp> others = releaseOthers(chain);
   for (Step &step : chain.steps)
-    Assigner(step, chain.delayed).run(others);
+    Assigner(step, chain.delayed, chain.scaledAhead).run(others);
 }
 
 namespace {

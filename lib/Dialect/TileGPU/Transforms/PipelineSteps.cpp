@@ -310,20 +310,43 @@ static bool scaleAlike(MapOp a, MapOp b) {
              &a.getBody(), &b.getBody(), OperationEquivalence::IgnoreLocations);
 }
 
-/// Whether a sum is scaled in stage 1, between the early products and its own,
-/// as FlashAttention-3 does ("rescale before the product"): no time passes then
-/// in which the warpgroup has no product in flight. Measured
-/// (docs/performance/gpu.md): it pays where what lies between products takes a
-/// warpgroup longer than the others' products (few columns). With more the
-/// other warpgroup keeps the tensor cores busy, and a product issued later only
-/// loses time.
+/// Whether a sum that is scaled in stage 1 is so ahead of the early products,
+/// and not between these and its own. ptxas then scales while the early
+/// products run, which FlashAttention-3 and 4 come to as well. Measured
+/// (docs/performance/gpu.md, "Sums scaled under early products"): it pays where
+/// early products take longer than those of 128 x 128 keys and channels. Steps
+/// ahead of loops may have half of these keys; the loop's count.
+static bool isScaledAhead(Chain &chain, unsigned number) {
+  Step &step = chain.ofLoops().front();
+  LateProduct &product = step.late[number];
+  constexpr int64_t many = 128, few = 128 * 128;
+  int64_t cols = cast<FragType>(product.wait.getResult(0).getType()).getCols();
+  mlir::attn::ScheduleAttr schedule =
+      step.block->getParentOp()->getParentOfType<KernelOp>().getScheduleAttr();
+  // Blocks that share copies wait for each other instead. Sums of a part of the
+  // channels are not measured.
+  bool isShared = schedule && schedule.getCluster() > 1;
+  bool isPart = schedule && schedule.getBlockV();
+  if (cols < many || (cols > many && isShared) || isPart)
+    return false;
+  auto keys = cast<SmemType>(step.early.front().getB().getType());
+  return keys.getRows() * keys.getCols() > few;
+}
+
+/// Whether a sum is scaled in stage 1, ahead of its own product ("rescale
+/// before the product", FlashAttention-3): no time passes then in which the
+/// warpgroup has no product in flight. Measured (docs/performance/gpu.md): it
+/// pays where what lies between products takes a warpgroup longer than the
+/// others' products (few columns), or where the early products hide it
+/// (`isScaledAhead`). Else the other warpgroup keeps the tensor cores busy, and
+/// a product issued later only loses time.
 bool Finder::isDelayed(Chain &chain, unsigned number) {
   constexpr int64_t few = 64;
   MapOp first = chain.steps.front().late[number].scale;
   if (!first || !hasOneFragment(first))
     return false;
   int64_t cols = cast<FragType>(first.getResult(0).getType()).getCols();
-  if (cols > few)
+  if (cols > few && !isScaledAhead(chain, number))
     return false;
   for (auto [loop, step] : llvm::zip(chain.loops, chain.ofLoops())) {
     MapOp scale = step.late[number].scale;
@@ -367,8 +390,10 @@ std::optional<Chain> Finder::find() {
   auto isYielded = [&](OpOperand &use) { return use.getOwner() == yield; };
   if (!findStep(body, isYielded) || !findFirst(chain) || !followSums(chain))
     return std::nullopt;
-  for (unsigned i = 0, e = chain.steps.front().late.size(); i < e; ++i)
+  for (unsigned i = 0, e = chain.steps.front().late.size(); i < e; ++i) {
     chain.delayed.push_back(isDelayed(chain, i));
+    chain.scaledAhead.push_back(isScaledAhead(chain, i));
+  }
   return chain;
 }
 

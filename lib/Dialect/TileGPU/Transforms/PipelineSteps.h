@@ -55,6 +55,9 @@ struct Chain {
   scf::IfOp tail;
   /// Of each late product, whether its sum is scaled ahead of it, in stage 1.
   SmallVector<bool> delayed;
+  /// And whether ahead of the early products too, and not between these and its
+  /// own.
+  SmallVector<bool> scaledAhead;
 
   MutableArrayRef<Step> ofLoops() {
     return MutableArrayRef(steps).slice(1, loops.size());

@@ -142,8 +142,10 @@ def TileGpuAssignStagesPass
     as many as there are, are of stage 1: they run a turn later, behind the
     issue of that step's products from zero and beside the work on them. Where
     there is one, and a map scales its sum, that is of stage 1 too, up to 64
-    columns. All of stage 1 has one wait, and slots that both stages read are
-    waited for in each. Slots that stage 0 alone reads are released behind a
+    columns, and from 128 columns on where the products from zero take longer
+    than those of 128 keys and channels: then it stands ahead of their issue, so
+    that ptxas puts it under them. All of stage 1 has one wait, and slots that
+    both stages read are waited for in each. Slots that stage 0 alone reads are released behind a
     reduction of the scores (behind the last one where the products of stage 1
     have up to 64 columns; behind the weights where there is no maximum, or
     scores take several operations), which is what keeps ptxas from waiting for
