@@ -262,6 +262,29 @@ LogicalResult emulator::emulate(tg::GlobalReduceOp op, ProgramBuilder &b) {
       b);
 }
 
+/// The caches are not modelled; that all of it exists is.
+LogicalResult emulator::emulate(tg::GlobalPrefetchOp op, ProgramBuilder &b) {
+  auto type =
+      memoryTypeOf(cast<MemRefType>(op.getSource().getType()).getElementType());
+  if (!type)
+    return op.emitOpError("expected elements of an integer or float type");
+  SlotId memory = b.slot(op.getSource());
+  auto slots = b.slots(op.getIndices());
+  int64_t rows = op.getRows(), columns = op.getColumns(), bytes = type->bytes;
+  b.emit(op, true, [=](Agent &a) {
+    llvm::SmallVector<int64_t, 5> at;
+    for (SlotId slot : slots)
+      at.push_back(a.i32(slot));
+    const MemrefValue &tensor = a.memref(memory);
+    bool exists = a.element(tensor, at.data(), bytes);
+    at[at.size() - 2] += rows - 1;
+    at[at.size() - 1] += columns - 1;
+    return exists && a.element(tensor, at.data(), bytes) ? Step::Next
+                                                         : Step::Stop;
+  });
+  return success();
+}
+
 LogicalResult emulator::emulate(tg::GlobalStoreBitsOp op, ProgramBuilder &b) {
   SlotId from = b.slot(op.getValue()), memory = b.slot(op.getDestination());
   SlotId row = b.slot(op.getRow()), column = b.slot(op.getColumn());

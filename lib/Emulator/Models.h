@@ -87,6 +87,7 @@ LogicalResult emulate(tg::MmaSyncOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::GlobalLoadOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::GlobalStoreOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::GlobalReduceOp op, ProgramBuilder &b);
+LogicalResult emulate(tg::GlobalPrefetchOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::GlobalStoreBitsOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::memref::LoadOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::memref::StoreOp op, ProgramBuilder &b);

@@ -301,3 +301,16 @@ tile_gpu.kernel private @selection(%O: memref<?xf32>) {
   }
   tile_gpu.return
 }
+
+// What a later block loads is asked for in the tensor, by no tile.
+// CHECK-LABEL: tile_gpu.kernel @ahead
+// CHECK: tile_gpu.global.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] rows(32) columns(128) : memref<?x128x128xbf16>
+tile_gpu.kernel @ahead(%m: memref<?x128x128xbf16>, %n: index, %row: index) {
+  %c0 = arith.constant 0 : index
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile.prefetch %m[%n, %row, %c0] rows(32) columns(128) : memref<?x128x128xbf16>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

@@ -199,3 +199,43 @@ LogicalResult gpu::lower(KernelContext &k, GlobalLoadOp op) {
   }
   return success();
 }
+
+/// Lines, one for each lane at once; or what has no gaps by a single copy,
+/// which the threads of a warp would ask for one after the other.
+LogicalResult gpu::lower(KernelContext &k, GlobalPrefetchOp op) {
+  Emitter &e = k.e;
+  auto memref = cast<MemRefType>(op.getSource().getType());
+  GlobalAccess access(e, k.of(op.getSource()), memref, k.flat(op.getIndices()),
+                      /*rowBound=*/Value(), /*transposed=*/false,
+                      /*isVector=*/false);
+  // What a copy takes begins, and ends, at 16 bytes.
+  constexpr int64_t granule = 16;
+  int64_t rows = op.getRows(), bytes = op.getColumns() * access.elementBytes;
+  Value isOne;
+  if (k.target.hasTensorCopy && rows > 1 && bytes % granule == 0) {
+    isOne = e.and_(e.eq(e.and_(access.base, granule - 1), 0),
+                   e.eq(access.strides[0], bytes));
+    e.assembly("@$1 cp.async.bulk.prefetch.L2.global [$0], " +
+                   Twine(rows * bytes) + ";",
+               "l,b", {access.base, e.and_(isOne, e.eq(k.lane, 0))});
+  }
+  int64_t ofRow = llvm::divideCeil(bytes, GpuRates::lineBytes);
+  int64_t lines = rows * ofRow;
+  for (int64_t first = 0; first < lines; first += TargetInfo::warpThreads) {
+    Value own = e.add(k.lane, first);
+    Value address = e.add(
+        access.base, e.mul(e.zext64(e.udiv(own, ofRow)), access.strides[0]));
+    address = e.add(address,
+                    e.zext64(e.mul(e.urem(own, ofRow), GpuRates::lineBytes)));
+    Value asks;
+    if (first + TargetInfo::warpThreads > lines)
+      asks = e.lt(own, e.c32(lines));
+    if (isOne)
+      asks = access.both(asks, e.xor_(isOne, e.truth(true)));
+    if (asks)
+      e.assembly("@$1 prefetch.global.L2 [$0];", "l,b", {address, asks});
+    else
+      e.assembly("prefetch.global.L2 [$0];", "l", {address});
+  }
+  return success();
+}

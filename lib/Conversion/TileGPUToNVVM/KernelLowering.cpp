@@ -333,8 +333,8 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
             FragFillOp, FragLoadOp, FragStoreOp, FragConvertOp, FragPadOp,
             FragColsOp, VecLoadOp, VecStoreOp, ScanOp, AnyOp, VecElementsOp,
             MmaIssueOp, MmaWaitOp, MmaSyncOp, MapOp, ReduceOp, MergeStatesOp,
-            GlobalLoadOp, GlobalStoreBitsOp, GlobalStoreOp, GlobalReduceOp>(
-          [&](auto o) { return lower(*this, o); })
+            GlobalLoadOp, GlobalPrefetchOp, GlobalStoreBitsOp, GlobalStoreOp,
+            GlobalReduceOp>([&](auto o) { return lower(*this, o); })
       .Default([&](Operation *o) {
         if (isa<memref::MemRefDialect>(o->getDialect()))
           return lowerMemory(*this, o);

@@ -92,6 +92,7 @@ LogicalResult storeFragment(KernelContext &k, Operation *op, tg::FragType frag,
 LogicalResult lower(KernelContext &k, tg::GlobalLoadOp op);
 LogicalResult lower(KernelContext &k, tg::GlobalStoreOp op);
 LogicalResult lower(KernelContext &k, tg::GlobalReduceOp op);
+LogicalResult lower(KernelContext &k, tg::GlobalPrefetchOp op);
 LogicalResult lower(KernelContext &k, tg::GlobalStoreBitsOp op);
 
 // PermutedLanes.cpp: the same of rows and columns in another order.

@@ -51,14 +51,15 @@ static Values loadWords(Emitter &e, Value address, int64_t offset,
   return e.assembly(text, constraints, inputs, SmallVector<Type>(count, type));
 }
 
+/// `streams`: as what is read by no one before it has left the caches.
 static void storeWords(Emitter &e, Value address, int64_t offset,
-                       ArrayRef<Value> words, Value predicate) {
+                       ArrayRef<Value> words, Value predicate, bool streams) {
   int64_t count = words.size();
   std::string text, names, constraints = "l";
   bool isHalf = words.front().getType() == e.i16;
   if (predicate)
     text = "@$" + std::to_string(count + 1) + " ";
-  text += "st.global";
+  text += streams ? "st.global.cs" : "st.global";
   Values inputs = {address};
   for (int64_t i = 0; i < count; ++i) {
     names += (i ? ", $" : "$") + std::to_string(i + 1);
@@ -309,6 +310,8 @@ Values PermutedAccess::load() {
 }
 
 void PermutedAccess::storeRuns(const Values &words, bool joins) {
+  // Fragments are states, which come back with the next token.
+  bool streams = !owner;
   int64_t word = 0;
   for (const Run &run : runs)
     for (int64_t i = 0, n = run.elements.size(); i < n;) {
@@ -319,14 +322,14 @@ void PermutedAccess::storeRuns(const Values &words, bool joins) {
       if (joins || !isShort) {
         auto [address, offset] = at(run, i);
         storeWords(e, address, offset, these,
-                   access.both(owner, inside(run, i + step - 1)));
+                   access.both(owner, inside(run, i + step - 1)), streams);
       } else {
         for (int64_t half : {0, 1}) {
           auto [address, offset] = at(run, i + half);
           Value bits = LLVM::TruncOp::create(e.b, e.loc, e.i16,
                                              e.lshr(these.front(), half * 16));
           storeWords(e, address, offset, {bits},
-                     access.both(owner, inside(run, i + half)));
+                     access.both(owner, inside(run, i + half)), streams);
         }
       }
       i += step;

@@ -78,6 +78,7 @@ private:
   LogicalResult lowerAny(tile::AnyOp op);
   LogicalResult lowerTruths(tile::TruthsOp op);
   LogicalResult lowerStoreBits(tile::StoreBitsOp op);
+  LogicalResult lowerPrefetch(tile::PrefetchOp op);
   LogicalResult lowerPad(tile::PadOp op);
   // The element path (Fold.cpp).
   LogicalResult lowerFold(tile::FoldOp op);

@@ -212,3 +212,11 @@ LogicalResult ComputeLowering::lowerStoreBits(tile::StoreBitsOp op) {
                             position(op.getColumn()));
   return success();
 }
+
+LogicalResult ComputeLowering::lowerPrefetch(tile::PrefetchOp op) {
+  SmallVector<Value> indices = llvm::map_to_vector(
+      op.getIndices(), [&](Value index) { return position(index); });
+  GlobalPrefetchOp::create(b, op.getLoc(), op.getSource(), indices,
+                           op.getRows(), op.getColumns());
+  return success();
+}

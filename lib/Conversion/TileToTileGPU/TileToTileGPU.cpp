@@ -76,6 +76,7 @@ LogicalResult ComputeLowering::lowerOp(Operation *op) {
           .Case([&](tile::StoreOp store) { return lowerStore(store); })
           .Case([&](tile::AccumulateOp sum) { return lowerAccumulate(sum); })
           .Case([&](tile::StoreBitsOp store) { return lowerStoreBits(store); })
+          .Case([&](tile::PrefetchOp ahead) { return lowerPrefetch(ahead); })
           .Case([&](tile::FillOp fill) { return lowerFill(fill); })
           .Case([&](tile::DotOp dot) { return lowerDot(dot); })
           .Case([&](tile::MapOp map) { return lowerMap(map); })

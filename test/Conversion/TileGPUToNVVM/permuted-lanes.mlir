@@ -14,9 +14,9 @@ module attributes {attn.target = "sm_80"} {
 // CHECK-COUNT-16: "{\0Ald.global.b32
 // CHECK-NOT: ld.global
 // CHECK: llvm.br ^[[JOIN]]
-// CHECK-COUNT-4: "st.global.v4.b32
+// CHECK-COUNT-4: "st.global.cs.v4.b32
 // CHECK-NOT: v4
-// CHECK-COUNT-16: "st.global.b32
+// CHECK-COUNT-16: "st.global.cs.b32
 // CHECK-NOT: st.global
 // CHECK: llvm.return
 tile_gpu.kernel private @state(%s: memref<16x128xf32>) {
@@ -45,8 +45,8 @@ module attributes {attn.target = "sm_90a"} {
 // The vector: 16 bytes.
 // CHECK: ld.global.v4.b32
 // CHECK-COUNT-8: ld.global.b16
-// CHECK-COUNT-2: @$5 st.global.v4.b32
-// CHECK-COUNT-16: @$2 st.global.b16
+// CHECK-COUNT-2: @$5 st.global.cs.v4.b32
+// CHECK-COUNT-16: @$2 st.global.cs.b16
 tile_gpu.kernel private @narrow(%s: memref<16x128xbf16>, %n: i32, %v: memref<128xbf16>) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "compute" warps(1) {
@@ -69,7 +69,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: llvm.func @ragged
 // CHECK-NOT: global.v
 // CHECK-COUNT-16: @$2 ld.global.b32
-// CHECK-COUNT-16: st.global.b32
+// CHECK-COUNT-16: st.global.cs.b32
 // CHECK-NOT: global.v
 tile_gpu.kernel private @ragged(%s: memref<16x130xf32>, %t: memref<16x32xf32, strided<[64, 2]>>, %i: i32) {
   %c0 = arith.constant 0 : i32
@@ -136,6 +136,26 @@ tile_gpu.kernel private @sums(%a: memref<16x32xf32>, %o: memref<16xf32>) {
       tile_gpu.yield %y : f32
     } -> !s
     tile_gpu.global.store %sum, %o[%c0] : !s, memref<16xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
+// Lines of 128 bytes, one for each lane at once: a row of 256 bytes has two, and
+// 24 of them are 48, behind the last of which nothing is asked for.
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @ahead
+// CHECK-COUNT-2: prefetch.global.L2
+// CHECK-NOT: prefetch.global.L2
+// CHECK: llvm.return
+tile_gpu.kernel private @ahead(%m: memref<?x128x128xbf16>, %n: i32, %row: i32) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.global.prefetch %m[%n, %row, %c0] rows(24) columns(128) : memref<?x128x128xbf16>
     tile_gpu.yield
   }
   tile_gpu.return

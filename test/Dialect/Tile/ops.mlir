@@ -96,6 +96,14 @@ func.func @store_bits(%a: !tile.tile<32x64xi1>, %m: memref<?x128x3xi32>, %n: ind
   return
 }
 
+// What a later block loads.
+// CHECK-LABEL: func.func @prefetch
+func.func @prefetch(%m: memref<?x128x64xbf16>, %n: index, %r: index) {
+  // CHECK: tile.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] rows(32) columns(64) : memref<?x128x64xbf16>
+  tile.prefetch %m[%n, %r, %r] rows(32) columns(64) : memref<?x128x64xbf16>
+  return
+}
+
 // Truths of columns as words, and words as a row of truths.
 // CHECK-LABEL: func.func @words
 func.func @words(%a: !tile.tile<48x1xi1>, %b: !tile.tile<48x1xi1>) {

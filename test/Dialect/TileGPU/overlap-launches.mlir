@@ -366,3 +366,29 @@ func.func @ahead(%n: index, %x: memref<?x64xf32>, %o: memref<?x64xf32>)
   return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+// What only asks for memory ahead of time comes before the wait.
+// CHECK-LABEL: kernel private @ahead
+// CHECK: tile_gpu.global.prefetch
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK-NEXT: memref.load
+tile_gpu.kernel private @ahead(%m: memref<64x64xf32>, %o: memref<1xf32>) {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant 0 : index
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.global.prefetch %m[%c0, %c0] rows(64) columns(64) : memref<64x64xf32>
+    %x = memref.load %m[%zero, %zero] : memref<64x64xf32>
+    memref.store %x, %o[%zero] : memref<1xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+func.func @plan(%n: index, %m: memref<64x64xf32>, %o: memref<1xf32>) attributes {tile.plan} {
+  tile_gpu.launch @ahead grid(%n) args(%m, %o : memref<64x64xf32>, memref<1xf32>)
+  return
+}
+}

@@ -482,6 +482,98 @@ std::pair<Value, Value> ScanTokensKernel::matrixBounds() {
   return {index(0), exists ? select(exists, end, index(0)) : end};
 }
 
+/// Heads whose warps the GPU has at once.
+int64_t ScanTokensKernel::headsAtOnce() {
+  int64_t registers = (target.maxThreadRegisters + 1) * target.warpThreads;
+  return target.numMultiprocessors * (target.numRegisters / registers) /
+         countTiles(scanOp);
+}
+
+void ScanTokensKernel::prefetchOwn() {
+  if (!isWhole() || scanOp.getSlot())
+    return;
+  auto isFirst = scf::IfOp::create(b, loc,
+                                   cmp(arith::CmpIPredicate::slt,
+                                       add(mul(batch, stateHeads), head),
+                                       index(headsAtOnce())));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(isFirst.thenBlock());
+  where = batch;
+  prefetch();
+}
+
+/// What a warp has once this one ends. It comes into the cache of all
+/// multiprocessors while this one computes: as many warps as registers allow
+/// ask for less than memory can have under way.
+void ScanTokensKernel::prefetchLater() {
+  if (!isWhole())
+    return;
+  Value batches = dim(arg(scanOp.getKey()), 0);
+  // Tiles of a head come first, then heads.
+  Value number = add(add(mul(batch, stateHeads), head), index(headsAtOnce()));
+  Value heads = toI32(max(stateHeads, index(1))), all = toI32(number);
+  Value later = toIndex(arith::DivUIOp::create(b, loc, all, heads));
+  Value laterHead = toIndex(arith::RemUIOp::create(b, loc, all, heads));
+  auto branch =
+      scf::IfOp::create(b, loc, cmp(arith::CmpIPredicate::slt, later, batches));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  std::tuple<Value, Value, Value, Value> own = {batch, head, where, exists};
+  batch = later;
+  head = laterHead;
+  where = later;
+  prefetchRows();
+  if (slot) {
+    Value first = slot;
+    loadSlot();
+    findSlot();
+    slot = first;
+    auto isThere = scf::IfOp::create(b, loc, exists);
+    b.setInsertionPointToStart(isThere.thenBlock());
+    prefetch();
+  } else {
+    prefetch();
+  }
+  std::tie(batch, head, where, exists) = own;
+}
+
+/// What the warps of a head all read, by the first of them.
+void ScanTokensKernel::prefetchRows() {
+  auto isFirst = scf::IfOp::create(
+      b, loc, cmp(arith::CmpIPredicate::eq, firstValue, index(0)));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(isFirst.thenBlock());
+  auto askAt = [&](Value memref, ValueRange at, int64_t columns) {
+    if (cast<MemRefType>(memref.getType()).isLastDimUnitStride())
+      tile::PrefetchOp::create(b, loc, memref, at, 1, columns);
+  };
+  auto ask = [&](Value memref, Value ofHead, int64_t columns) {
+    askAt(memref, indicesOf(ofHead, begin, index(0)), columns);
+  };
+  Value keys = arg(scanOp.getKey()), values = arg(scanOp.getValue());
+  ask(keys, headOf(keys), keyChannels);
+  ask(values, headOf(values), valueChannels);
+  auto [outputHeads, group] = countOutputHeads();
+  ask(arg(scanOp.getQuery()), queryHeadOf(mul(head, group), outputHeads),
+      keyChannels);
+  if (scanOp.getDecay() && scanOp.hasChannelGates())
+    ask(arg(scanOp.getDecay()), head,
+        scanOp.getValueGates() ? valueChannels : keyChannels);
+  for (Value erase : {scanOp.getEraseA(), scanOp.getEraseB()})
+    if (erase)
+      ask(arg(erase), head, keyChannels);
+  if (scanOp.getNormalize() && !slot)
+    askAt(initialStates()[1], {where, head, index(0)}, keyChannels);
+}
+
+void ScanTokensKernel::prefetch() {
+  SmallVector<Value> at = matrixAt(0);
+  bool first = valuesFirst();
+  tile::PrefetchOp::create(b, loc, initialStates().front(), at,
+                           first ? rows : keyChannels,
+                           first ? keyChannels : rows);
+}
+
 ScanTokensKernel::State ScanTokensKernel::loadState() {
   State state;
   SmallVector<Value> from = initialStates();
@@ -597,6 +689,11 @@ void ScanTokensKernel::build(ValueRange outputs, Value block) {
 
   auto work = findWork(block, ofSums ? 1 : countTiles(scanOp));
   firstValue = mul(work.getTile(), index(rows));
+  auto tokens = cast<RankedTensorType>(scanOp.getKey().getType());
+  isStep = !scanOp.isPacked() && !scanOp.getLengths() && !scanOp.getWhole() &&
+           tokens.getDimSize(2) == 1;
+  if (isStep)
+    prefetchOwn();
   findRows();
   if (isSequence) {
     bool clears = !ofSums && outputs.front();
@@ -616,9 +713,7 @@ void ScanTokensKernel::build(ValueRange outputs, Value block) {
 
 void ScanTokensKernel::walkTokens(ValueRange outputs) {
   Value output = ofSums ? Value() : outputs.front();
-  auto tokens = cast<RankedTensorType>(scanOp.getKey().getType());
-  if (!scanOp.isPacked() && !scanOp.getLengths() && !scanOp.getWhole() &&
-      tokens.getDimSize(2) == 1) {
+  if (isStep) {
     // Of one token all is on its way before anything is waited for: the state
     // first, lest it come behind a gate's exponential, or behind its slot.
     loadSlot();
@@ -630,6 +725,7 @@ void ScanTokensKernel::walkTokens(ValueRange outputs) {
     state = loadState();
     if (!slot)
       token = loadToken(begin, /*reads=*/output != nullptr);
+    prefetchLater();
     prepare(token, state);
     State next = advance(token, state);
     // The state is most of what is written: it is on its way before what it

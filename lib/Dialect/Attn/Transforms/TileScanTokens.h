@@ -74,6 +74,19 @@ private:
   /// Where the state is, which of a pool may be nowhere.
   void loadSlot();
   void findSlot();
+  /// Whether all of a block's state exists, where it is one's.
+  bool isWhole() {
+    return !ofSums && !initialStates().empty() && valueChannels % rows == 0 &&
+           numParts * width == keyChannels &&
+           cast<MemRefType>(initialStates().front().getType())
+               .isLastDimUnitStride();
+  }
+  /// Asks for the block's state, or for that of a block to come.
+  int64_t headsAtOnce();
+  void prefetchOwn();
+  void prefetchLater();
+  void prefetchRows();
+  void prefetch();
   State replaced(const State &state, ValueRange by) const;
 
   int64_t widthOfParts();
@@ -114,7 +127,7 @@ private:
   tile::TileType column() { return tileType(rows, 1); }
   Value expOf(Value x);
 
-  bool ofSums;
+  bool ofSums, isStep = false;
   int64_t rows = 0, keyChannels = 0, valueChannels = 0, numParts = 0, width = 0;
   Value firstValue;
   Value slot, where, exists;

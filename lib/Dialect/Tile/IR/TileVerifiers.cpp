@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/IR/BitWords.h"
+#include "attn/Dialect/Tile/IR/Prefetch.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
@@ -502,6 +503,10 @@ LogicalResult StoreBitsOp::verify() {
   return tile::verifyBitWords(*this, getDestination().getType(),
                               getIndices().size(), type.getRows(),
                               type.getCols());
+}
+
+LogicalResult PrefetchOp::verify() {
+  return verifyPrefetch(*this, getSource().getType(), getIndices().size());
 }
 
 LogicalResult ScanOp::verify() {

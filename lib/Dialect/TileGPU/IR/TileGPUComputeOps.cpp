@@ -7,6 +7,7 @@
 
 #include "RegisterTypes.h"
 #include "attn/Dialect/Tile/IR/BitWords.h"
+#include "attn/Dialect/Tile/IR/Prefetch.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
@@ -599,6 +600,11 @@ LogicalResult GlobalStoreOp::verify() {
     return failure();
   return verifyElements(*this, getValue().getType(),
                         getDestination().getType());
+}
+
+LogicalResult GlobalPrefetchOp::verify() {
+  return tile::verifyPrefetch(*this, getSource().getType(),
+                              getIndices().size());
 }
 
 LogicalResult GlobalStoreBitsOp::verify() {

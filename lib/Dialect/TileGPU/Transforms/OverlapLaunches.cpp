@@ -16,6 +16,7 @@
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 
 #define DEBUG_TYPE "tile-gpu-overlap-launches"
 
@@ -62,7 +63,12 @@ template <typename Op> static void insertInRoles(KernelOp kernel) {
 
 /// Whether an operation neither reads nor writes what another kernel might.
 static bool isOfItsOwn(Operation &op) {
-  return isa<LaunchDependentsOp, memref::DimOp>(op) || isMemoryEffectFree(&op);
+  if (auto branch = dyn_cast<scf::IfOp>(op))
+    return llvm::all_of(branch->getRegions(), [](Region &region) {
+      return region.empty() || llvm::all_of(region.front(), isOfItsOwn);
+    });
+  return isa<LaunchDependentsOp, GlobalPrefetchOp, memref::DimOp>(op) ||
+         isMemoryEffectFree(&op);
 }
 
 /// Puts a wait ahead of the first operation of a block that may touch memory,

@@ -468,6 +468,37 @@ def Tile_StoreBitsOp : Tile_Op<"store_bits"> {
   let hasVerifier = 1;
 }
 
+def Tile_PrefetchOp : Tile_Op<"prefetch"> {
+  let summary = "Asks for a tile that a later block loads";
+  let description = [{
+    The `rows` x `columns` elements from `source[indices...]` on, of its last two
+    dimensions, are to come into the cache that all multiprocessors share. All of
+    them exist. Nothing is read or changed, so that it may come before what is
+    written there is waited for. GPUs only.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%S: memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>,
+    #     %b: index, %h: index, %row: index, %zero: index) {
+    tile.prefetch %S[%b, %h, %row, %zero] rows(32) columns(128)
+        : memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "Memory whose elements of a row follow one another.">:$source,
+    Arg<Variadic<Index>, "One index for each dimension of memory.">:$indices,
+    Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Rows that are asked for.">:$rows,
+    Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Elements of each row.">:$columns);
+  let assemblyFormat = [{
+    $source `[` $indices `]` `rows` `(` $rows `)` `columns` `(` $columns `)`
+    attr-dict `:` type($source)
+  }];
+  let hasVerifier = 1;
+}
+
 def Tile_RowRangeOp : Tile_Op<"row_range", [Pure]> {
   let summary = "The rows that bounds of key tiles are computed from";
   let description = [{

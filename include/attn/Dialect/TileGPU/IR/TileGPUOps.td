@@ -107,6 +107,37 @@ def TileGPU_GlobalStoreOp : TileGPU_GlobalWriteOp<"global.store", [MemWrite]> {
   }];
 }
 
+def TileGPU_GlobalPrefetchOp : TileGPU_Op<"global.prefetch"> {
+  let summary = "Asks for a part of a tensor that a later block loads";
+  let description = [{
+    The `rows` x `columns` elements from `source[indices...]` on, of its last two
+    dimensions, are to come into the cache that all multiprocessors share. All of
+    them exist. Each thread of a role asks for lines of its own; nothing waits.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%S: memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>,
+    #     %b: i32, %h: i32, %row: i32, %c0: i32) {
+    tile_gpu.global.prefetch %S[%b, %h, %row, %c0] rows(32) columns(128)
+        : memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>
+    #   return
+    # }
+    ```
+  }];
+  let arguments = (ins
+    Arg<AnyMemRef, "The tensor, whose elements of a row follow one "
+        "another.">:$source,
+    Arg<Variadic<I32>, "One index for each dimension.">:$indices,
+    Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Rows that are asked for.">:$rows,
+    Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Elements of each row.">:$columns);
+  let assemblyFormat = [{
+    $source `[` $indices `]` `rows` `(` $rows `)` `columns` `(` $columns `)`
+    attr-dict `:` type($source)
+  }];
+  let hasVerifier = 1;
+}
+
 def TileGPU_GlobalStoreBitsOp : TileGPU_Op<"global.store_bits"> {
   let summary = "Writes a fragment of i1 as a packed mask, column by column";
   let description = [{

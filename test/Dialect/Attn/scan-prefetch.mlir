@@ -1,0 +1,46 @@
+// RUN: attn-opt %s --attn-pipeline="until-after=tile target=sm_90a" | FileCheck %s
+// RUN: attn-opt %s --attn-pipeline="until-after=tile target=sm_80" | FileCheck %s --check-prefix=SM80
+
+!rows = tensor<?x?x1x128xbf16>
+
+// A warp of the first that run asks for its own state, ahead of what it waits
+// for; each for that of a warp which comes when it has ended: 132 x 8 warps, of
+// which four have a head; of 108 multiprocessors 216 heads.
+// CHECK-LABEL: tile.kernel private @step_kernel0(
+// CHECK: arith.constant 264 : index
+// CHECK: scf.if
+// CHECK-NEXT: tile.prefetch %[[S:.*]][%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] rows(32) columns(128)
+// CHECK: tile.load %[[S]]
+// CHECK: scf.if
+// CHECK: tile.prefetch %[[S]][{{.*}}] rows(32) columns(128)
+// SM80-LABEL: tile.kernel private @step_kernel0(
+// SM80: arith.constant 216 : index
+func.func @step(%q: !rows, %k: !rows, %v: !rows, %S: tensor<?x?x128x128xbf16>) -> !rows {
+  %o = attn.scan queries(%q : !rows) keys(%k : !rows) values(%v : !rows)
+      slots(%S : tensor<?x?x128x128xbf16>) {values_first, chunk = 1} -> !rows
+  return %o : !rows
+}
+
+// Where a slot says which state it is, the one to come is found by its slot, and
+// the warp's own waits. Rows of 128 bytes, of key channels.
+// CHECK-LABEL: tile.kernel private @slots_kernel0(
+// CHECK-NOT: tile.prefetch
+// CHECK: tile.load transposed
+// CHECK: scf.if
+// CHECK: memref.load {{.*}} : memref<?xi32
+// CHECK: scf.if
+// CHECK: tile.prefetch {{.*}} rows(128) columns(32)
+func.func @slots(%q: !rows, %k: !rows, %v: !rows, %S: tensor<?x?x128x128xf32>, %i: tensor<?xi32>) -> !rows {
+  %o = attn.scan queries(%q : !rows) keys(%k : !rows) values(%v : !rows)
+      slots(%S : tensor<?x?x128x128xf32>) index(%i : tensor<?xi32>) {chunk = 1} -> !rows
+  return %o : !rows
+}
+
+// Value channels that fill no tile: nothing is asked for that may not exist.
+// CHECK-LABEL: tile.kernel private @ragged_kernel0(
+// CHECK-NOT: tile.prefetch
+func.func @ragged(%q: !rows, %k: !rows, %v: tensor<?x?x1x40xbf16>, %S: tensor<?x?x128x40xf32>) -> tensor<?x?x1x40xbf16> {
+  %o = attn.scan queries(%q : !rows) keys(%k : !rows) values(%v : tensor<?x?x1x40xbf16>)
+      slots(%S : tensor<?x?x128x40xf32>) {chunk = 1} -> tensor<?x?x1x40xbf16>
+  return %o : tensor<?x?x1x40xbf16>
+}
