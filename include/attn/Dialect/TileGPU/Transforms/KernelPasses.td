@@ -82,7 +82,7 @@ def TileGpuReadAheadPass
 
     Example:
 
-    ```mlir
+    ```mlir-fragment
     %r:2 = scf.for %i = %c0 to %n step %c1 iter_args(%t = %t0, %acc = %a0) -> (i32, !acc) {
       %next = memref.load %list[%i] : memref<?xi32>
       %words = tile_gpu.map { // memref.load %bits[%t, ...]
