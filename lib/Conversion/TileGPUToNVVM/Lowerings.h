@@ -38,9 +38,11 @@ LogicalResult lower(KernelContext &k, tg::HoldOp op);
 void openTurns(KernelContext &k, tg::RoleOp role);
 /// Lets member 0 take the last turn that was passed: none is left behind.
 void closeTurns(KernelContext &k, tg::RoleOp role);
-/// A zero that depends on one register of each instruction that computed or
-/// read `values`, or of the first quarter of these.
-Value zeroAfter(KernelContext &k, ValueRange values, bool isPart);
+/// Registers that stand for values: one of each instruction that computed or
+/// read these, of the first quarter of them, or each.
+enum class Samples { groups, quarter, all };
+/// A zero that depends on these registers of `values`.
+Value zeroAfter(KernelContext &k, ValueRange values, Samples samples);
 
 // BulkCopies.cpp: copies of whole tiles.
 /// The bit pattern that asks the L2 cache to drop lines first.

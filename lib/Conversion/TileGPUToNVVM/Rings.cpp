@@ -120,7 +120,9 @@ LogicalResult gpu::lower(KernelContext &k, RingReleaseOp op) {
                                     : WalkResult::advance();
                        })
                        .wasInterrupted();
-    barrier = e.add(barrier, zeroAfter(k, op.getAfter(), isHint));
+    barrier =
+        e.add(barrier, zeroAfter(k, op.getAfter(),
+                                 isHint ? Samples::quarter : Samples::groups));
     // One lane arrives for all: the others' reads come before it.
     k.syncWarp();
   }

@@ -12,7 +12,7 @@ using namespace mlir::tile_gpu;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
-Value gpu::zeroAfter(KernelContext &k, ValueRange values, bool isPart) {
+Value gpu::zeroAfter(KernelContext &k, ValueRange values, Samples samples) {
   Emitter &e = k.e;
   Value all;
   for (Value value : values) {
@@ -25,7 +25,9 @@ Value gpu::zeroAfter(KernelContext &k, ValueRange values, bool isPart) {
     if (auto vec = dyn_cast<VecType>(value.getType()))
       step = vec.getAxis() == Axis::Col ? 2 : 1;
     size_t count = registers.size();
-    if (isPart && step > 1)
+    if (samples == Samples::all)
+      step = 1;
+    else if (samples == Samples::quarter && step > 1)
       count = llvm::divideCeil(count, 4);
     for (size_t i = 0; i < count; i += step) {
       Value bits = registers[i];
@@ -51,7 +53,7 @@ static LogicalResult meetAtBarrier(KernelContext &k, Operation *op,
     Value next = e.add(index, 1);
     index = e.select(e.eq(next, info->count), e.c32(0), next);
     if (auto after = cast<TurnPassOp>(op).getAfter(); !after.empty())
-      index = e.add(index, zeroAfter(k, after, /*isPart=*/false));
+      index = e.add(index, zeroAfter(k, after, Samples::groups));
   }
   if (auto sync = dyn_cast<BarrierSyncOp>(op); sync && !sync.getThreadsOnly())
     k.fenceProxy();
@@ -75,7 +77,8 @@ LogicalResult gpu::lower(KernelContext &k, TurnPassOp op) {
 /// An arrival that no thread makes, which the assembler cannot know.
 LogicalResult gpu::lower(KernelContext &k, HoldOp op) {
   Emitter &e = k.e;
-  Value place = e.add(k.address(0), zeroAfter(k, op.getValues(), true));
+  Samples samples = op.getAll() ? Samples::all : Samples::quarter;
+  Value place = e.add(k.address(0), zeroAfter(k, op.getValues(), samples));
   Value never = e.and_(e.lt(e.c32(0), k.hiddenZero), k.lane0);
   k.arrive(place, never);
   return success();

@@ -54,6 +54,8 @@ tile_gpu.kernel @barriers() {
     %rows = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.vec<64xf32, row>
     // CHECK: tile_gpu.hold %[[ROWS]] : !tile_gpu.vec<64xf32, row>
     tile_gpu.hold %rows : !tile_gpu.vec<64xf32, row>
+    // CHECK: tile_gpu.hold all %[[ROWS]] : !tile_gpu.vec<64xf32, row>
+    tile_gpu.hold all %rows : !tile_gpu.vec<64xf32, row>
     tile_gpu.yield
   }
   tile_gpu.return

@@ -164,7 +164,7 @@ void Assigner::releaseKeys() {
     for (Operation *release : llvm::reverse(keys))
       release->moveAfter(step.earlyWaits.back());
     rewriter.setInsertionPointAfter(behind);
-    hold = HoldOp::create(rewriter, behind->getLoc(), value);
+    hold = HoldOp::create(rewriter, behind->getLoc(), value, /*all=*/false);
     return;
   }
   for (Operation *release : llvm::reverse(keys)) {

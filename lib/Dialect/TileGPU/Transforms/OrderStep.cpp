@@ -27,7 +27,8 @@
 //
 // One fragment goes from the first map to the second, in the registers of S.
 // ptxas keeps memory operations in order with waits, but not arithmetic: what
-// holds the exponentials where they are is the product that takes them.
+// holds the exponentials where they are is the product that takes them, or, of
+// gradients over keys, which have none, a tile_gpu.hold.
 //===----------------------------------------------------------------------===//
 
 #include "OrderStep.h"
@@ -535,6 +536,11 @@ SmallVector<Operation *> Orderer::splitMap() {
     readAhead(reads);
   }
   second->moveBefore(map);
+  // No product takes what the first map makes, and holds it there.
+  if (behindFirst.empty() && !a->getResults().empty()) {
+    rewriter.setInsertionPoint(second);
+    HoldOp::create(rewriter, second.getLoc(), a.getResults(), /*all=*/true);
+  }
   if (!rest.empty()) {
     MapOp c = build(rest, map,
                     unpacks ? Value(behindFirst[crossed]->pack)

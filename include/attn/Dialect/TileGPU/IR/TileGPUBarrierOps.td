@@ -140,8 +140,9 @@ def TileGPU_HoldOp : TileGPU_Op<"hold", [MemoryEffects<[MemRead, MemWrite]>]> {
     and other accesses to memory, but moves arithmetic across them: a wait for
     products would float up to the last of these, and what the products were to
     run beside would come behind it. To ptxas a hold is an access to shared
-    memory that depends on `values` (on a quarter of their registers), and that
-    no thread makes: what waits behind it in the program stays behind it.
+    memory that depends on `values` (on a quarter of their registers, or with
+    `all` on each of them), and that no thread makes: what waits behind it in
+    the program stays behind it.
 
     Example:
 
@@ -154,8 +155,9 @@ def TileGPU_HoldOp : TileGPU_Op<"hold", [MemoryEffects<[MemRead, MemWrite]>]> {
   }];
   let arguments = (ins
     Arg<Variadic<AnyTypeOf<[TileGPU_FragType, TileGPU_VecType]>>, "Values that "
-        "are computed before what waits behind; one or more.">:$values);
-  let assemblyFormat = "$values attr-dict `:` type($values)";
+        "are computed before what waits behind; one or more.">:$values,
+    Arg<UnitAttr, "Each register is.">:$all);
+  let assemblyFormat = "(`all` $all^)? $values attr-dict `:` type($values)";
   let hasVerifier = 1;
 }
 
