@@ -218,7 +218,8 @@ LogicalResult emulator::emulate(tg::RingCommitOp op, ProgramBuilder &b) {
       arriveAfterCopies(a, a.block.mbarriers[size_t(full)]);
       return Step::Next;
     }
-    a.fence();
+    if (fill != Fill::Exchange)
+      a.fence();
     a.arriveAll(a.block, full);
     return Step::Next;
   });

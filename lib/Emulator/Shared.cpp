@@ -369,7 +369,7 @@ LogicalResult emulator::emulate(tg::ExchangeOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getRing().getType().getTiles().front());
   SlotId from = b.slot(op.getValue()), counter = b.slot(op.getCounter());
   SlotId row = b.slot(op.getRow()), col = b.slot(op.getCol());
-  bool transposed = op.getTransposed();
+  bool transposed = op.getTransposed(), arrives = !op.getUncommitted();
   b.emit(op, true, [=](Agent &a) {
     const RingInfo &ring = a.program.rings[number];
     auto slot = uint32_t(a.i32(counter)) % uint32_t(ring.stages);
@@ -379,7 +379,8 @@ LogicalResult emulator::emulate(tg::ExchangeOp op, ProgramBuilder &b) {
                        a.i32(row), a.i32(col), transposed))
       return Step::Stop;
     a.fence();
-    a.arriveAll(a.block, ring.full + slot);
+    if (arrives)
+      a.arriveAll(a.block, ring.full + slot);
     return Step::Next;
   });
   return success();

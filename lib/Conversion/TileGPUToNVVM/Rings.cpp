@@ -149,8 +149,11 @@ LogicalResult gpu::lower(KernelContext &k, RingCommitOp op) {
                "r,~{memory}", {full});
     return success();
   }
-  k.fenceProxy();
-  k.syncWarp();
+  // A part of an exchange was fenced where it was stored.
+  if (ring->fill != Fill::Exchange) {
+    k.fenceProxy();
+    k.syncWarp();
+  }
   k.arrive(full, k.lane0);
   return success();
 }
@@ -182,6 +185,7 @@ LogicalResult gpu::lower(KernelContext &k, ExchangeOp op) {
     return failure();
   k.fenceProxy();
   k.syncWarp();
-  k.arrive(k.slotAddress(ring->full, 8, slot), k.lane0);
+  if (!op.getUncommitted())
+    k.arrive(k.slotAddress(ring->full, 8, slot), k.lane0);
   return success();
 }

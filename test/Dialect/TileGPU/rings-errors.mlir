@@ -98,7 +98,7 @@ func.func @load_which_box(%c: i32, %m: !tile_gpu.tensor_map<16x64xbf16 swizzle 1
 
 func.func @commit_tma(%c: i32) {
   %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-  // expected-error @below {{expected a ring filled by cp_async or warps, but got tma, which becomes full by its bytes}}
+  // expected-error @below {{expected a ring filled by cp_async, warps or exchange, but got tma, which becomes full by its bytes}}
   tile_gpu.ring.commit %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   return
 }
@@ -248,15 +248,6 @@ func.func @load_bulk_rows(%c: i32, %m: memref<?x?xbf16>) {
   %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   // expected-error @below {{expected a tile of one row and no rows(...): from a memref, a tma ring copies contiguous bytes; use a tensor map for more rows}}
   tile_gpu.ring.load %m[%c, %c], %t : memref<?x?xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
-  return
-}
-
-// -----
-
-func.func @commit_exchange(%c: i32) {
-  %r = tile_gpu.ring.create exchange producers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
-  // expected-error @below {{expected a ring filled by cp_async or warps, but got exchange, which tile_gpu.exchange commits}}
-  tile_gpu.ring.commit %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   return
 }
 

@@ -282,6 +282,34 @@ tile_gpu.kernel @exchange_too_early(%f: !a, %m: memref<?x?xf32>) {
 !c = !tile_gpu.frag<64x64xf32, acc>
 !t = !tile_gpu.token<64x64xf32>
 
+// The part may be stored, but the others must not read it yet.
+tile_gpu.kernel @exchange_committed_too_early(%f: !a, %m: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ds = tile_gpu.ring.create exchange producers(4) : !ring
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    tile_gpu.exchange %f, %ds[%c0] at(%c0, %c0) : !a, !ring
+    %s = tile_gpu.ring.wait %ds[%c0] : !ring
+    %t = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    tile_gpu.exchange %f, %ds[%c1] at(%c0, %c0) uncommitted : !a, !ring
+    // expected-error @below {{expected at most 0 product(s) in flight that read this ring of 2 slots, but got 1; wait for them first, or give the ring more slots}}
+    tile_gpu.ring.commit %ds[%c1] : !ring
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!a = !tile_gpu.frag<64x64xbf16, a>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
 // The empty barrier would wait for ever.
 tile_gpu.kernel @arrivals(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32

@@ -128,6 +128,27 @@ tile_gpu.kernel @late_reader(%f: !a, %m: memref<?x?xf32>) {
   tile_gpu.return
 }
 
+// Two slots: a part may be stored beside a product of the one before.
+// CHECK-LABEL: kernel @stored_early
+tile_gpu.kernel @stored_early(%f: !a, %m: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %ds = tile_gpu.ring.create exchange producers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    tile_gpu.exchange %f, %ds[%c0] at(%c0, %c0) : !a, !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    %s = tile_gpu.ring.wait %ds[%c0] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    %t = tile_gpu.mma.issue %s, %s : !half, !half -> !t
+    // CHECK: tile_gpu.exchange {{.*}} uncommitted
+    tile_gpu.exchange %f, %ds[%c1] at(%c0, %c0) uncommitted : !a, !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    %r = tile_gpu.mma.wait %t pending(0) : !t
+    tile_gpu.ring.commit %ds[%c1] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+    tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // A copy is one however many ways lead past its wait: 40 branches have 2^40.
 // CHECK-LABEL: kernel @many_branches
 tile_gpu.kernel @many_branches(%c: i1, %o: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>) {

@@ -485,13 +485,10 @@ LogicalResult RingLoadOp::verify() {
 
 LogicalResult RingCommitOp::verify() {
   if (RingCreateOp create = createOf(getRing()))
-    if (create.getFill() == Fill::Tma || create.getFill() == Fill::Exchange)
-      return emitOpError(
-                 "expected a ring filled by cp_async or warps, but got ")
-             << stringifyFill(create.getFill())
-             << (create.getFill() == Fill::Tma
-                     ? ", which becomes full by its bytes"
-                     : ", which tile_gpu.exchange commits");
+    if (create.getFill() == Fill::Tma)
+      return emitOpError("expected a ring filled by cp_async, warps or "
+                         "exchange, but got tma, which becomes full by its "
+                         "bytes");
   return success();
 }
 

@@ -17,7 +17,8 @@
 // No product is in flight from one step to the next; what a loop carries is
 // where in memory the product belongs. The step ahead of the loops has none to
 // add, and behind them that of the last step is left. A step gives its weights
-// away when its own product of those before is over: two slots are enough.
+// away when its own product of those before is over: two slots are enough. Long
+// steps store them before that, behind dS, and give them away there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -166,6 +167,14 @@ void Delayer::erase(SumStep &step) {
   rewriter.eraseOp(step.slot);
 }
 
+/// Whether weights are stored, and fenced, while a step's first products run;
+/// that they are there is said as before. Long steps of few channels gain from
+/// it, short ones lose (docs/performance/gpu-gradients.md).
+static bool storesEarly(SumStep &step) {
+  constexpr int64_t shortStep = 64;
+  return step.exchange.getValue().getType().getCols() > shortStep;
+}
+
 /// Makes a loop's step add the product of the step before.
 void Delayer::carry(unsigned number) {
   auto &[loop, step] = loops[number];
@@ -193,7 +202,14 @@ void Delayer::carry(unsigned number) {
   Value counter = before(step.exchange.getCounter(), step.slot.getLoc());
   SumStep made = clone(step, counter, place);
   made.wait->moveBefore(step.wait);
-  step.exchange->moveBefore(step.wait);
+  if (storesEarly(step)) {
+    step.exchange.setUncommitted(true);
+    rewriter.setInsertionPoint(step.wait);
+    RingCommitOp::create(rewriter, step.exchange.getLoc(),
+                         step.exchange.getRing(), step.exchange.getCounter());
+  } else {
+    step.exchange->moveBefore(step.wait);
+  }
   made.sum->moveBefore(sum);
   erase(step);
   countPending(loop.getBody());

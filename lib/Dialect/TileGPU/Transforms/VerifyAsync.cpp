@@ -77,7 +77,8 @@ private:
   LogicalResult wait(MmaWaitOp op, State &state);
   LogicalResult release(RingReleaseOp op, const State &state);
   LogicalResult releaseOfView(RingReleaseOp op, Value tile, const State &state);
-  LogicalResult exchange(ExchangeOp op, const State &state);
+  LogicalResult exchange(Operation *op, Value ring, int64_t allowed,
+                         const State &state);
   LogicalResult write(Operation *op, Value tile, const State &state);
   LogicalResult checkProtocol();
   LogicalResult checkGroups(Block &block, SmallVectorImpl<Source> &reads);
@@ -88,6 +89,11 @@ private:
 };
 
 } // namespace
+
+static bool isExchange(RingCommitOp op) {
+  auto create = op.getRing().getDefiningOp<RingCreateOp>();
+  return create && create.getFill() == Fill::Exchange;
+}
 
 static Source sourceOf(Value tile) {
   while (Operation *op = tile.getDefiningOp()) {
@@ -216,7 +222,13 @@ LogicalResult Verifier::walkOp(Operation &op, State &state, Operation *loop) {
   if (auto releaseOp = dyn_cast<RingReleaseOp>(op))
     return release(releaseOp, state);
   if (auto exchangeOp = dyn_cast<ExchangeOp>(op))
-    return exchange(exchangeOp, state);
+    return exchange(exchangeOp, exchangeOp.getRing(),
+                    exchangeOp.getRing().getType().getStages() -
+                        (exchangeOp.getUncommitted() ? 1 : 2),
+                    state);
+  if (auto commit = dyn_cast<RingCommitOp>(op); commit && isExchange(commit))
+    return exchange(commit, commit.getRing(),
+                    commit.getRing().getType().getStages() - 2, state);
   if (auto store = dyn_cast<FragStoreOp>(op))
     return write(store, store.getTile(), state);
   if (auto store = dyn_cast<VecStoreOp>(op))
@@ -635,19 +647,18 @@ LogicalResult Verifier::checkGroups(Block &block,
   return success();
 }
 
-LogicalResult Verifier::exchange(ExchangeOp op, const State &state) {
+LogicalResult Verifier::exchange(Operation *op, Value ring, int64_t allowed,
+                                 const State &state) {
   int64_t readers = 0;
   for (const Product &product : state.products)
-    readers += llvm::any_of(product.reads, [&](const Source &read) {
-      return read.ring == op.getRing();
-    });
-  int64_t allowed = op.getRing().getType().getStages() - 2;
+    readers += llvm::any_of(
+        product.reads, [&](const Source &read) { return read.ring == ring; });
   if (readers <= allowed)
     return success();
-  return op.emitOpError("expected at most ")
+  return op->emitOpError("expected at most ")
          << allowed << " product(s) in flight that read this ring of "
-         << op.getRing().getType().getStages() << " slots, but got " << readers
-         << "; wait for them first, or give the ring more slots";
+         << cast<RingType>(ring.getType()).getStages() << " slots, but got "
+         << readers << "; wait for them first, or give the ring more slots";
 }
 
 LogicalResult Verifier::write(Operation *op, Value tile, const State &state) {

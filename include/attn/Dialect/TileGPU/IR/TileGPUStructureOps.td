@@ -581,8 +581,9 @@ def TileGPU_RingCommitOp : TileGPU_Op<"ring.commit"> {
     For `cp_async` rings: arrives when the copies of this thread have landed.
     For `cp_group` rings: ends a group of copies.
     For `warps` rings: fences the writes against copies and matrix products
-    that read shared memory, then arrives once for each warp. `tma` rings
-    commit by themselves.
+    that read shared memory, then arrives once for each warp. For `exchange`
+    rings: arrives once for each warp for a part that was stored
+    `uncommitted`. `tma` rings commit by themselves.
 
     Example:
 
@@ -687,7 +688,9 @@ def TileGPU_ExchangeOp : TileGPU_Op<"exchange"> {
     There is no empty barrier. A member that writes use c has waited for use
     c - 1, to which every other member had arrived; so with n slots a member
     must arrive only when at most n - 2 of its own products that read this ring
-    are in flight. `tile-gpu-verify-async` checks that.
+    are in flight, and may write when there are n - 1: an `uncommitted` part is
+    stored, and `tile_gpu.ring.commit` arrives when one of them is over.
+    `tile-gpu-verify-async` checks that.
 
     Example:
 
@@ -711,10 +714,12 @@ def TileGPU_ExchangeOp : TileGPU_Op<"exchange"> {
         "ring has n slots.">:$counter,
     Arg<I32, "Row of the tile at which the part begins.">:$row,
     Arg<I32, "Column of the tile at which the part begins.">:$col,
-    Arg<UnitAttr, "The part is stored as its transpose.">:$transposed);
+    Arg<UnitAttr, "The part is stored as its transpose.">:$transposed,
+    Arg<UnitAttr, "`tile_gpu.ring.commit` arrives for it.">:$uncommitted);
   let assemblyFormat = [{
     $value `,` $ring `[` $counter `]` `at` `(` $row `,` $col `)`
-    (`transposed` $transposed^)? attr-dict `:` type($value) `,` type($ring)
+    (`transposed` $transposed^)? (`uncommitted` $uncommitted^)?
+    attr-dict `:` type($value) `,` type($ring)
   }];
   let hasVerifier = 1;
 }
