@@ -376,6 +376,14 @@ static LoopShape loopShape(ReductionOpInterface op, bool isListed,
              : LoopShape::masked;
 }
 
+/// Whether a row has the key of its own number alone, so that memory bounds it.
+static bool isDiagonal(Region &mask) {
+  auto same = mask.empty() ? arith::CmpIOp()
+                           : getYielded(mask)[0].getDefiningOp<arith::CmpIOp>();
+  return same && same.getPredicate() == arith::CmpIPredicate::eq &&
+         llvm::equal(same.getOperands(), mask.getArguments().slice(2, 2));
+}
+
 /// Lets tiles lie within the blocks of which a mask reads a table, where they
 /// would be somewhat larger: one load then tells what a tile is.
 static void fitCells(ReductionOpInterface op, const ::attn::TargetInfo &target,
@@ -574,6 +582,10 @@ struct ChooseSchedulePass
     ::attn::ScheduleSizes &sizes = measured.sizes;
     leaveColumns(op, problem, target, sizes);
     fitCells(op, target, sizes);
+    // Small blocks of warps, of which several wait for memory at once
+    // (measured: docs/performance, gradients).
+    if (!target.isCpu() && isDiagonal(op.getMaskBody()))
+      sizes = {64, ::attn::MmaShape::warp().m, 64};
     // Over queries a tile of rows ends in sums of all its rows: half as long
     // tiles leave fewer rows without keys in them, and gain more than the
     // second packing of the queries costs (docs/performance/cpu.md).
