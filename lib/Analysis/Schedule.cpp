@@ -20,6 +20,16 @@ static int64_t roundUp(int64_t value, int64_t to) {
 
 /// 16-bit elements of a 128-byte panel of shared memory.
 static constexpr int64_t panelElements = 64;
+/// Keys of a tile whose weights two warpgroups share.
+static constexpr int64_t keysOfTwoSlots = 128;
+
+/// Whether each of two warpgroups takes a slot of keys. Tiles of few rows read
+/// memory at its rate, and take more time so (docs/performance/gpu-serving.md).
+static bool alternates(const ScheduleProblem &problem) {
+  constexpr int64_t fewRows = 64;
+  return problem.sharesWeights &&
+         (problem.numQueries < 0 || problem.numQueries > fewRows);
+}
 
 int64_t attn::paddedDepth(int64_t depth, const TargetInfo &target) {
   return roundUp(depth, target.isCpu() ? 32 : panelElements);
@@ -58,7 +68,10 @@ onchip::SharedDemand attn::computeDemand(const ScheduleProblem &problem,
     demand.exchange =
         keyWarps * sizes.rows * (channels + problem.rowScalars) * sizeof(float);
   }
-  demand.step = blockK * depth * dotBytes;
+  // Two halves of a tile have slots of their own.
+  int64_t slotKeys =
+      problem.sharesWeights && blockK == keysOfTwoSlots ? blockK / 2 : blockK;
+  demand.step = slotKeys * depth * dotBytes;
   if (!problem.valuesInKeys)
     demand.step += blockK *
                    (channels * problem.sharers - problem.sharedChannels) *
@@ -111,6 +124,8 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
       held.sums += problem.rowDivisors * rowsOfThread;
     int64_t dots = problem.depths.size();
     bool inPlace = unit.asynchronous && weighsInPlace(problem);
+    if (problem.sharesWeights)
+      blockK /= 2;
     held.scores = registers(blockK, 4) *
                   (inPlace ? std::max(dots, 1 + problem.extraScores)
                            : dots + problem.extraScores);
@@ -363,7 +378,7 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
   if (!warpgroups)
     sizes = chooseWarpSizes(problem, widest, target);
   else if (problem.sharers > 1)
-    sizes = {64, 64, 64};
+    sizes = {64, 64, alternates(problem) ? keysOfTwoSlots : 64};
   else if (problem.hasThreshold)
     sizes = {192, 64, thresholdKeys};
   // What a block reads is for all rows of its group.
@@ -397,7 +412,8 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     sizes.blockQ =
         std::min(sizes.blockQ, roundUp(problem.numQueries, sizes.rows));
   // Parts of the keys are short.
-  if (warpgroups && chooseGpuSplits(problem, sizes, target).splits == 0)
+  if (warpgroups && !alternates(problem) &&
+      chooseGpuSplits(problem, sizes, target).splits == 0)
     sizes.blockK = std::min<int64_t>(sizes.blockK, 64);
   // Fewer keys leave more room for sums; fewer rows for keys.
   const int64_t minKeys = target.mmaShapes.front().k;

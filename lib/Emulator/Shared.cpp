@@ -54,12 +54,17 @@ LogicalResult emulator::emulate(tg::SmemSliceOp op, ProgramBuilder &b) {
   TileInfo part = tileInfoOf(op.getResult().getType());
   SlotId from = b.slot(op.getTile()), to = b.slot(op.getResult());
   SlotId row = b.slot(op.getRow()), col = b.slot(op.getCol());
+  tg::SmemType type = op.getTile().getType();
+  int64_t colStep = part.cols;
+  if (type.getSwizzle() && !tile.transposed)
+    colStep =
+        std::min<int64_t>(colStep, type.getSwizzle() / type.getElementBytes());
   b.emit(op, false, [=](Agent &a) {
     int64_t r = a.i32(row), c = a.i32(col);
     if (tile.transposed)
       std::swap(r, c);
     if (r < 0 || c < 0 || r + part.rows > tile.rows ||
-        c + part.cols > tile.cols || r % part.rows || c % part.cols) {
+        c + part.cols > tile.cols || r % part.rows || c % colStep) {
       a.fail("takes rows from " + std::to_string(r) + " and columns from " +
              std::to_string(c) + " of a tile of " + std::to_string(tile.rows) +
              "x" + std::to_string(tile.cols));

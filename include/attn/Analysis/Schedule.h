@@ -54,6 +54,8 @@ struct ScheduleProblem {
   int64_t sharers = 1;
   /// The values are columns of the keys, in the slots of these.
   bool valuesInKeys = false;
+  /// The sharers compute the weights of half of the keys of a tile each.
+  bool sharesWeights = false;
   /// Scalars per row in the state: statistics and unit components.
   int64_t rowScalars = 0;
   /// Scalars per row that a step holds while its weights are made, beyond those

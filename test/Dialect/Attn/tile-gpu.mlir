@@ -213,9 +213,9 @@ func.func @wide(%q: tensor<?x?x?x576xbf16>, %k: tensor<?x?x?x576xbf16>,
 // these channels, so that one work tile has them all.
 // CHECK-LABEL: tile.kernel private @latent_kernel0(
 // CHECK-SAME: %{{.*}}: memref<{{.*}}>, %[[K:[^:]*]]: memref<?x?x?x576xbf16
-// CHECK-SAME: block_k = 64, {{.*}}overlap = none, {{.*}}block_v = 512
-// CHECK: tile.load %[[K]][%[[B:.*]], %[[H:.*]], %[[KEY:.*]], %[[C0:.*]]] : {{.*}} -> <64x576xbf16>
-// CHECK-NEXT: tile.load %[[K]][%[[B]], %[[H]], %[[KEY]], %[[C0]]] : {{.*}} -> <64x512xbf16>
+// CHECK-SAME: block_k = 128, {{.*}}overlap = none, {{.*}}block_v = 512
+// CHECK: tile.load %[[K]][%[[B:.*]], %[[H:.*]], %[[KEY:.*]], %[[C0:.*]]] : {{.*}} -> <128x576xbf16>
+// CHECK-NEXT: tile.load %[[K]][%[[B]], %[[H]], %[[KEY]], %[[C0]]] : {{.*}} -> <128x512xbf16>
 func.func @latent(%q: tensor<?x?x?x576xbf16>, %k: tensor<?x?x?x576xbf16>,
     %v: tensor<?x?x?x512xbf16> {attn.columns_of = 1 : i64}) -> tensor<?x?x?x512xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x576xbf16>) keys(%k : tensor<?x?x?x576xbf16>)

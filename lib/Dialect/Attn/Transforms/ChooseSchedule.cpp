@@ -15,6 +15,7 @@
 #include "Rungs.h"
 #include "StateUses.h"
 #include "TileKernel.h"
+#include "TileWarps.h"
 #include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/MaskAnalysis.h"
@@ -151,6 +152,8 @@ static void chooseChannels(ReductionOpInterface op, MonoidOp monoid,
       widest == pair * width && ::attn::takesWarpgroups(problem, target)) {
     problem.sharers = pair;
     problem.valuesInKeys = isWithin;
+    problem.sharesWeights =
+        isWithin && hasRoomForWeights(op, monoid, problem, widest);
   }
   problem.blockV = width * problem.sharers;
   problem.slices = llvm::divideCeil(widest, problem.blockV);

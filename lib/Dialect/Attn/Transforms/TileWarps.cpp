@@ -23,6 +23,12 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+/// Whether a region loads elements of tensors.
+static bool readsTensors(Region &region) {
+  return region.walk([](tensor::ExtractOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
 /// Whether a region, whose positions (b, h, i, j) come behind its first
 /// arguments, loads elements that differ by row or key, and not only such as
 /// the lengths of sequences or the slopes of heads.
@@ -128,4 +134,25 @@ SmallVector<Value> mlir::attn::mergeWarps(ReductionContext &ctx,
   results.append(ctx.rescale(right, both));
   tile::YieldOp::create(ctx.b, results);
   return merge.getResults();
+}
+
+bool mlir::attn::hasRoomForWeights(ReductionOpInterface op, MonoidOp monoid,
+                                   const ::attn::ScheduleProblem &problem,
+                                   int64_t channels) {
+  // The statistic, and a sum of weights.
+  constexpr int64_t panel = 64, scalars = 2;
+  Region &score = op.getScoreBody();
+  auto readsPositions = [](Region &score) {
+    constexpr unsigned first = 1, count = 4; // s, b, h, i, j
+    return !llvm::all_of(score.getArguments().slice(first, count),
+                         [](Value position) { return position.use_empty(); });
+  };
+  return problem.depths.size() == 1 && !readsTensors(score) &&
+         !readsPositions(score) && op.getMaskBody().empty() &&
+         problem.depths.front() >= channels + panel &&
+         op.getValueOperands().size() == 1 &&
+         monoid.getKind() == MonoidKind::cocycle && monoid.getNumStats() == 1 &&
+         problem.rowScalars == scalars && !monoid.hasFactors() &&
+         !mayKillByScore(op, monoid) && !op.isBatchInvariant() &&
+         !op.getRotaryAttribute();
 }

@@ -22,6 +22,14 @@ inline bool warpsHaveKeys(const ReductionContext &ctx) {
          ::attn::warpsHaveKeys(ctx.schedule.getRows(), ctx.target);
 }
 
+/// Whether warpgroups that share channels put the weights of a tile where its
+/// keys have columns that are no values, so that each computes those of half of
+/// the keys (tile-gpu-specialize-warps): scores of one product, and no mask but
+/// the lengths of sequences.
+bool hasRoomForWeights(ReductionOpInterface op, MonoidOp monoid,
+                       const ::attn::ScheduleProblem &problem,
+                       int64_t channels);
+
 /// Fails where the schedule asks for that and it cannot be.
 LogicalResult verifyWarpKeys(ReductionOpInterface op, MonoidOp monoid,
                              const ::attn::TargetInfo &target);

@@ -559,16 +559,12 @@ bool RolesAnalysis::run() {
   readSchedule();
   SmallVector<tile::RowsOp> steps;
   if (!analyseSteps(steps) || !analyseTeamwork() || !analyseLoads() ||
-      !analyseKeyWarps(steps))
+      !loadAllTiles(steps) || !analyseKeyWarps(steps))
     return false;
-  analyseSharedWeights(steps);
   findBranch(steps);
-  if (plan.sharesWeights)
-    findOwnSums(steps);
+  analyseSharedWeights(steps);
   plan.stepsAreCounted = !plan.keyWarps && canCountSteps(steps);
   plan.firstKeys = findFirstKeys();
-  if (!loadAllTiles(steps))
-    return false;
   plan.valuesApart = loadsValuesApart();
   // One slot of queries and two of keys and values have to fit.
   return ::attn::onchip::stagesThatFit(sharedDemand(kernel, plan), target) >=

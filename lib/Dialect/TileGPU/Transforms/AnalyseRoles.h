@@ -39,7 +39,9 @@ private:
   bool canShare(Operation *op);
   void analyseSharedWeights(ArrayRef<tile::RowsOp> steps);
   void findOwnSums(ArrayRef<tile::RowsOp> steps);
-  bool splitSlots(ArrayRef<tile::RowsOp> steps);
+  bool alternateKeys(ArrayRef<tile::RowsOp> steps);
+  void splitColumns();
+  bool findHandedOn(ArrayRef<tile::RowsOp> steps);
   bool analyseExchange(tile::DotOp dot);
   bool turnsKeys();
   // What is loaded.

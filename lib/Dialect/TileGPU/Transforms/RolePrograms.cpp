@@ -160,6 +160,9 @@ void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
     Value &row = indices[indices.size() - 2];
     row = arith::AddIOp::create(b, loc, row, i32(firstRow, loc));
   }
+  if (ring.firstColumn)
+    indices.back() = arith::AddIOp::create(b, loc, indices.back(),
+                                           i32(ring.firstColumn, loc));
   Value table;
   IntegerAttr page;
   if (tile::SourceOp source = ring.source) {
@@ -233,7 +236,9 @@ void Producer::cloneLoad(tile::LoadOp load) {
       (share != Share::All && ring.isValue != (share == Share::Values)))
     return;
   for (int64_t part = 0; part < plan.keyParts; ++part)
-    copy(ring, load, useOf(steps, part), part * ring.tile.getRows());
+    for (RolesRing &one : plan.steps)
+      if (one.load == ring.load)
+        copy(one, load, useOf(steps, part), part * one.tile.getRows());
   if (load == plan.firstKeys)
     copyWaiting();
 }
@@ -380,6 +385,8 @@ void Consumer::cloneLoad(tile::LoadOp load) {
         asTile(loc, ring.part,
                tile::TileType::get(b.getContext(), plan.rows, type.getCols(),
                                    type.getElementType())));
+    if (plan.keyParts > 1 && &ring == &plan.queries.front())
+      startTurns(loc);
     return;
   }
   if (plan.columns.has(load)) {
@@ -467,7 +474,8 @@ void Consumer::cloneRows(tile::RowsOp rows) {
   if (!half && startsHalf && !isa<scf::ForOp>(rows->getParentOp()))
     return cloneHalves(rows);
   if (plan.sharesWeights)
-    return cloneSharedWeights(rows);
+    return plan.keyParts > 1 ? cloneAlternating(rows)
+                             : cloneSharedWeights(rows);
   std::optional<HalfStep> before = half;
   if (plan.keyWarps) {
     half = HalfStep::get(rows, plan, RolesPlan::keysOfWarp);

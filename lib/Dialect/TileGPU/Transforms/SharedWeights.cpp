@@ -35,11 +35,7 @@ static bool hasExchange(scf::IfOp branch) {
       .wasInterrupted();
 }
 
-/// The product of a step's weights, which comes behind a reduction, where
-/// members wait for each other; or null where not all of them come to it, or
-/// where a test of elements, of which they have different ones, decides on
-/// rows.
-static tile::DotOp findWeightsProduct(tile::RowsOp rows) {
+tile::DotOp tile_gpu::findWeightsProduct(tile::RowsOp rows) {
   tile::DotOp found;
   bool isReduced = false;
   for (Operation &op : rows.getBody().front().without_terminator()) {
@@ -59,8 +55,7 @@ static tile::DotOp findWeightsProduct(tile::RowsOp rows) {
   return found;
 }
 
-/// What a chain of steps and loops that carry `value` begins with.
-static Value findInitial(Value value) {
+Value tile_gpu::findInitial(Value value) {
   while (true) {
     Operation *parent = value.getParentBlock()->getParentOp();
     auto argument = dyn_cast<BlockArgument>(value);
@@ -75,10 +70,8 @@ static Value findInitial(Value value) {
   }
 }
 
-/// The number of the state's part that is the old one times a factor plus what
-/// `reduce` gives, a sum that nothing else takes, and begins with 0.
-static std::optional<unsigned> sumOfState(tile::RowsOp rows,
-                                          tile::ReduceOp reduce) {
+std::optional<unsigned> tile_gpu::sumOfState(tile::RowsOp rows,
+                                             tile::ReduceOp reduce) {
   Block &body = rows.getBody().front();
   Block &combine = reduce.getBody().front();
   auto add =
@@ -117,6 +110,13 @@ static std::optional<unsigned> sumOfState(tile::RowsOp rows,
   return number;
 }
 
+tile::ReduceOp tile_gpu::lastReduction(tile::RowsOp rows) {
+  tile::ReduceOp last;
+  for (auto reduce : rows.getBody().front().getOps<tile::ReduceOp>())
+    last = reduce;
+  return last;
+}
+
 /// Members have sums of their own keys alone where all steps allow it, and they
 /// are put together behind the last.
 void RolesAnalysis::findOwnSums(ArrayRef<tile::RowsOp> steps) {
@@ -127,9 +127,7 @@ void RolesAnalysis::findOwnSums(ArrayRef<tile::RowsOp> steps) {
   SmallVector<Operation *> reduces;
   std::optional<unsigned> number;
   for (tile::RowsOp rows : steps) {
-    tile::ReduceOp sum;
-    for (auto reduce : rows.getBody().front().getOps<tile::ReduceOp>())
-      sum = reduce;
+    tile::ReduceOp sum = lastReduction(rows);
     std::optional<unsigned> found = sumOfState(rows, sum);
     if (!found || (number && number != found))
       return;
@@ -176,7 +174,8 @@ void RolesAnalysis::analyseSharedWeights(ArrayRef<tile::RowsOp> steps) {
   }
   plan.sharesWeights = true;
   plan.reducedTiles = reduced;
-  if (splitSlots(steps))
+  findOwnSums(steps);
+  if (alternateKeys(steps))
     return;
   // Each half of the keys is a panel.
   plan.weightsTile =
@@ -188,32 +187,8 @@ void RolesAnalysis::analyseSharedWeights(ArrayRef<tile::RowsOp> steps) {
   plan.sharesWeights = false;
   plan.weightsTile = SmemType();
   plan.reducedTiles.clear();
-}
-
-/// Gives each half of the keys a slot of its own, where weights find room in
-/// the columns of the keys that no value has.
-bool RolesAnalysis::splitSlots(ArrayRef<tile::RowsOp> steps) {
-  constexpr int64_t parts = 2, panel = 64;
-  if (plan.steps.size() != parts || plan.steps[1].within != 0)
-    return false;
-  RolesRing &keys = plan.steps[0];
-  SmemType whole = keys.tile;
-  if (whole.getRows() != parts * panel || plan.rows != panel ||
-      whole.getCols() < plan.steps[1].tile.getCols() + panel ||
-      (keys.source && *keys.source.getBoxes() > panel))
-    return false;
-  bool hasLive = false;
-  for (auto [load, place] : plan.place)
-    hasLive |= bool(cast<tile::LoadOp>(load).getLive());
-  if (hasLive)
-    return false;
-  plan.keyParts = parts;
-  for (RolesRing &ring : plan.steps)
-    ring.tile = SmemType::get(kernel.getContext(), panel, ring.tile.getCols(),
-                              ring.tile.getElementType(),
-                              ring.tile.getSwizzle(), /*boxes=*/1,
-                              /*pitch=*/panel, /*transposed=*/false);
-  return true;
+  plan.ownSums.clear();
+  plan.ownReduces.clear();
 }
 
 /// Keys of a slot from one on, and channels.
@@ -272,6 +247,8 @@ SmallVector<Value> Consumer::combineHalves(ValueRange own, Block &from) {
 
 /// The sums that members have of their own keys alone, behind the last step.
 void Consumer::combineSums() {
+  if (plan.keyParts > 1)
+    finishTurns();
   numReduced = plan.reducedScratch.size() - plan.ownSums.size();
   for (auto [sum, reduce] : plan.ownSums) {
     Block &body = cast<tile::ReduceOp>(reduce).getBody().front();
@@ -314,70 +291,6 @@ void Consumer::multiplyWeights(const HalfStep &step, tile::DotOp dot) {
                   .getResult());
 }
 
-/// The slot with the member's keys.
-void Consumer::takeOwnKeys(RolesRing &ring, tile::LoadOp load) {
-  Location loc = load.getLoc();
-  if (ring.within < 0) {
-    ownKeys =
-        RingWaitOp::create(b, loc, ring.tile, ring.ring, useOf(steps, member))
-            .getResult(0);
-    clearDeadRows(ring, load, ownKeys);
-  }
-  SmemType type = ring.tile;
-  mapping.map(
-      load.getResult(),
-      asTile(loc, ownKeys,
-             tile::TileType::get(b.getContext(), type.getRows(),
-                                 ring.within < 0 ? type.getCols()
-                                                 : plan.steps[0].tile.getCols(),
-                                 type.getElementType())));
-}
-
-/// The same, where each half of the keys has a slot: weights lie behind the
-/// values of their own.
-void Consumer::multiplyParts(const HalfStep &step, tile::DotOp dot) {
-  Location loc = dot.getLoc();
-  RolesRing &ring = plan.steps[0];
-  int64_t spare = plan.steps[1].tile.getCols();
-  auto element = ring.tile.getElementType();
-  auto weightsOf = [&](Value slot) -> Value {
-    auto part = SmemType::get(b.getContext(), plan.rows, step.keys(), element,
-                              ring.tile.getSwizzle(), /*boxes=*/1,
-                              ring.tile.getPitch(), /*transposed=*/false);
-    return SmemSliceOp::create(b, loc, part, slot, i32(0, loc),
-                               i32(spare, loc));
-  };
-  auto held = FragType::get(b.getContext(), plan.rows, step.keys(), element,
-                            Layout::Acc, Scope::Warpgroup);
-  Value weights = UnrealizedConversionCastOp::create(
-                      b, loc, held, mapping.lookup(dot.getLhs()))
-                      .getResult(0);
-  FragStoreOp::create(b, loc, weights, weightsOf(ownKeys),
-                      /*fragment_order=*/false);
-  BarrierSyncOp::create(b, loc, plan.shareBarrier, /*member=*/Value(),
-                        /*threads_only=*/false);
-  auto lookup = [&](Value value) {
-    return value ? mapping.lookup(value) : Value();
-  };
-  Value sum = lookup(dot.getAcc()), scale = lookup(dot.getScale());
-  auto type =
-      tile::TileType::get(b.getContext(), plan.rows, step.keys(), element);
-  for (int64_t part = 0; part < plan.keyParts; ++part) {
-    Value use = useOf(steps, part);
-    Value slot =
-        RingWaitOp::create(b, loc, ring.tile, ring.ring, use).getResult(0);
-    Value values =
-        columnsOf(loc, slot, plan.channels, memberChannel(loc, b.getI32Type()));
-    sum = tile::DotOp::create(b, loc, convert(dot.getType()),
-                              asTile(loc, weightsOf(slot), type), values, sum,
-                              scale, /*ramp=*/Value(), /*transpose_rhs=*/false,
-                              dot.getTf32(), /*transpose_lhs=*/false);
-    scale = Value();
-    RingReleaseOp::create(b, loc, ring.ring, use, ValueRange());
-  }
-  mapping.map(dot.getResult(), sum);
-}
-
 /// A step of a member that computes the weights of half of its keys.
 void Consumer::cloneSharedWeights(tile::RowsOp rows) {
   Block &body = rows.getBody().front();
@@ -389,7 +302,7 @@ void Consumer::cloneSharedWeights(tile::RowsOp rows) {
   for (Operation &op : body.without_terminator()) {
     auto dot = dyn_cast<tile::DotOp>(op);
     if (dot && !dot.getTransposeRhs()) {
-      plan.keyParts > 1 ? multiplyParts(step, dot) : multiplyWeights(step, dot);
+      multiplyWeights(step, dot);
       continue;
     }
     Operation *clone = b.clone(op, mapping);
@@ -397,7 +310,7 @@ void Consumer::cloneSharedWeights(tile::RowsOp rows) {
     for (OpResult result : clone->getResults())
       if (plan.isShared(result.getType()))
         result.setType(convert(result.getType()));
-    if (dot && plan.keyParts == 1) {
+    if (dot) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(clone);
       auto own = cast<tile::DotOp>(clone);

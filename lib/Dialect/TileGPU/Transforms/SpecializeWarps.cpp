@@ -180,6 +180,10 @@ void Specializer::createRings() {
       plan.sharers > 1 && llvm::any_of(plan.queries, [](RolesRing &ring) {
         return bool(ring.inPlace);
       });
+  if (plan.keyParts > 1)
+    plan.turns = BarrierCreateOp::create(
+        b, kernel.getLoc(), plan.members() * memberWarps,
+        /*each=*/plan.members(), /*first=*/IntegerAttr());
   if (turnsShared || plan.sharesWeights)
     plan.shareBarrier = BarrierCreateOp::create(
         b, kernel.getLoc(), plan.members() * memberWarps,

@@ -48,6 +48,9 @@ struct RolesRing {
   /// Values that are columns of the keys of their step: the place of these,
   /// whose slots have both. -1: slots of its own.
   int64_t within = -1;
+  /// The first column of the load that slots have, where other rings have the
+  /// columns before.
+  int64_t firstColumn = 0;
 
   int64_t numBoxes() {
     return source ? tile.getRows() / int64_t(*source.getBoxes()) : 1;
@@ -136,10 +139,15 @@ struct RolesPlan {
   /// keys of a tile, and what they put together: the weights, and the rows'
   /// reductions, one after the other in a step.
   bool sharesWeights = false;
-  /// Slots that a step takes of each of its rings, one after the other: the
-  /// keys of each half then have one of their own, and the weights the columns
-  /// of it that no value has.
+  /// Slots that a step takes of each of its rings, one after the other: each
+  /// member then computes the weights of one, and hands on what `statistics`
+  /// says, the numbers of parts of the state. These begin with constants, and
+  /// are, behind the last step, those results.
   int64_t keyParts = 1;
+  SmallVector<unsigned> statistics;
+  SmallVector<TypedAttr> initialStatistics;
+  SmallVector<Value> lastStatistics;
+  Value turns;
   SmemType weightsTile;
   SmallVector<SmemType> reducedTiles;
   /// Sums that each has of its own keys, up to the last step, and reductions
@@ -334,7 +342,23 @@ private:
   void shiftChannels(tile::MapOp map);
   Value keysOfWarp(Value tile);
   void takeOwnKeys(RolesRing &ring, tile::LoadOp load);
-  void multiplyParts(const HalfStep &step, tile::DotOp dot);
+  Value loadHandedOn(Location loc, unsigned number, Value from);
+  void storeHandedOn(Value value, unsigned number, Value to);
+  Value mapRows(
+      Value lhs, Value rhs,
+      llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> combine);
+  Value isMember(Location loc, int64_t number);
+  void startTurns(Location loc);
+  void finishTurns();
+  void multiplyOwnKeys(const HalfStep &step, tile::DotOp dot);
+  Value slotOf(Location loc, RolesRing &ring, Value part);
+  void giveBack(Location loc, RolesRing &ring, int64_t part);
+  Value weightsIn(Location loc, Value slot);
+  Value addPart(tile::DotOp dot, RolesRing &ring, int64_t part, Value weights,
+                Value sum, Value factor);
+  void multiplyInOrder(const HalfStep &step, tile::DotOp dot,
+                       Value factorBefore);
+  void cloneAlternating(tile::RowsOp rows);
   void cloneSharedWeights(tile::RowsOp rows);
   SmallVector<Value> combineHalves(ValueRange own, Block &from);
   void combineSums();
@@ -371,7 +395,9 @@ private:
   Value member;
   /// The number of the step whose weights are there.
   Value exchanged;
-  /// The slot with the member's keys of the step at hand.
+  /// The load of keys of the step at hand, and the slot with the member's own,
+  /// of the last columns.
+  tile::LoadOp keysLoad;
   Value ownKeys;
   /// How many reductions of the step at hand are put together.
   unsigned numReduced = 0;
@@ -394,6 +420,22 @@ private:
   /// The step at hand, where it takes the first half of its tiles alone.
   std::optional<HalfStep> half;
 };
+
+/// The product of a step's weights, which comes behind a reduction, where
+/// members wait for each other; or null where not all of them come to it, or
+/// where a test of elements, of which they have different ones, decides on
+/// rows.
+tile::DotOp findWeightsProduct(tile::RowsOp rows);
+
+/// What a chain of steps and loops that carry `value` begins with.
+Value findInitial(Value value);
+
+/// The number of the state's part that is the old one times a factor plus what
+/// `reduce` gives, a sum that nothing else takes, and begins with 0.
+std::optional<unsigned> sumOfState(tile::RowsOp rows, tile::ReduceOp reduce);
+
+/// The last reduction of a step.
+tile::ReduceOp lastReduction(tile::RowsOp rows);
 
 /// The step of a loop that has one in each iteration, or null.
 tile::RowsOp onlyStep(scf::ForOp loop);

@@ -103,8 +103,8 @@ def TileGPU_SmemSliceOp : TileGPU_Op<"smem.slice", [Pure]> {
   let description = [{
     The part of the result's size at [row, col]: the 64 rows of one warpgroup,
     the 16 keys of one warp, one panel of columns. `row` and `col` are
-    multiples of the result's rows and columns; a slice of a tile of boxes must
-    lie within one box.
+    multiples of the result's rows and columns, or `col` the first column of a
+    panel; a slice of a tile of boxes must lie within one box.
 
     Example:
 
@@ -122,7 +122,8 @@ def TileGPU_SmemSliceOp : TileGPU_Op<"smem.slice", [Pure]> {
   let arguments = (ins
     Arg<TileGPU_SmemType, "The tile.">:$tile,
     Arg<I32, "First row of the part, a multiple of its rows.">:$row,
-    Arg<I32, "First column of the part, a multiple of its columns.">:$col);
+    Arg<I32, "First column of the part, a multiple of its columns or "
+        "of a panel's.">:$col);
   let results = (outs
     Res<TileGPU_SmemType, "The part; its type says of how many rows and "
         "columns.">:$result);

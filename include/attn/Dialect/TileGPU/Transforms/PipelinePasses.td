@@ -51,10 +51,14 @@ def TileGpuSpecializeWarpsPass
     what rows are reduced to is made of both halves by way of shared memory, and
     the weights come together there for the product with the values. A sum that
     only its own step takes stays that of each warpgroup's keys up to the last
-    step. Where keys have columns that no value has, tiles of 128 keys are two
-    slots, and the weights lie in such columns of their own keys. Steps that
-    decide on rows by tests of elements, or reduce nothing, leave each warpgroup
-    with all weights.
+    step. Steps that decide on rows by tests of elements, or reduce nothing, leave
+    each warpgroup with all weights. Where keys have 64 columns that no value
+    has, and a step's state is statistics, one such sum and the sums over values,
+    which its factor scales, a tile of 128 keys is two slots: the state goes
+    through them one after the other, and each warpgroup computes the weights of
+    one, into those columns of it, while the other multiplies. The values of
+    each warpgroup are columns of a ring of their own then, which is given back
+    as soon as they are multiplied.
     Other kernels stay as they are: tile-gpu-pipeline-copies takes them.
 
     The schedule's `fetch` says who fetches the next work tile: `producer`, the
@@ -108,7 +112,8 @@ def TileGpuSpecializeWarpsPass
     ```
 
     Numerics: a row's reductions are those of two halves of the keys of a tile
-    where two warpgroups have one each; else no effect.
+    where two warpgroups have one each, and of two steps where these are slots;
+    else no effect.
 
     Fails when: the module's target is a CPU, or the schedule asks for one stage or
     for more than fit beside the queries, or has warpgroups share channels

@@ -1,0 +1,448 @@
+//===- AlternateKeys.cpp - Keys that two warpgroups take by turns ---------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Warpgroups that share the channels of the sums need the weights of the same
+// rows. Where a tile of keys is two slots, each of two warpgroups takes one:
+//
+//   member 0                          member 1
+//   scores of slot 0                  scores of slot 1
+//   turn: statistics, from those      turn: statistics, from those
+//         of slot 1 of the step before      of slot 0
+//   weights to slot 0                 weights to slot 1
+//   sum of slot 0, from registers
+//   ------------------- both have stored their weights -------------------
+//   sum of slot 1                     sum of slot 0
+//                                     sum of slot 1, from registers
+//
+// The rows' state goes through the slots in the order of the keys, as if each
+// were a step, so that the first member is ahead by a slot: one multiplies
+// while the other computes weights. These lie in the columns of their keys that
+// no value has.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AnalyseRoles.h"
+#include "SpecializeWarps.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+//===----------------------------------------------------------------------===//
+// Whether it can be
+//===----------------------------------------------------------------------===//
+
+static ArrayRef<BlockArgument> statesOf(tile::RowsOp rows) {
+  return rows.getBody().front().getArguments().take_back(rows.getOuts().size());
+}
+
+/// Whether steps alone see a part of the state between the first step and the
+/// last one.
+static bool isPassedOn(Value value) {
+  return llvm::all_of(value.getUsers(), [](Operation *user) {
+    auto yield = dyn_cast<scf::YieldOp>(user);
+    return isa<tile::RowsOp, scf::ForOp>(user) ||
+           (yield && isa<scf::ForOp>(yield->getParentOp()));
+  });
+}
+
+/// The parts of a step's state that are neither the sums over values nor the
+/// members' own sums: statistics of rows, of one column, that begin with a
+/// constant. Nothing where others see them.
+static std::optional<SmallVector<unsigned>>
+findStatistics(tile::RowsOp rows, tile::DotOp product, unsigned ownSum,
+               SmallVector<TypedAttr> &initials) {
+  SmallVector<unsigned> found;
+  initials.clear();
+  Block &body = rows.getBody().front();
+  for (auto [number, value] :
+       llvm::enumerate(body.getTerminator()->getOperands())) {
+    if (value == product.getResult() || number == ownSum)
+      continue;
+    auto type = cast<tile::TileType>(value.getType());
+    auto fill =
+        findInitial(rows.getOuts()[number]).getDefiningOp<tile::FillOp>();
+    Attribute initial;
+    if (type.getCols() != 1 || !type.getElementType().isF32() || !fill ||
+        !matchPattern(fill.getValue(), m_Constant(&initial)) ||
+        value.getParentBlock() != &body || !value.getDefiningOp())
+      return std::nullopt;
+    found.push_back(number);
+    initials.push_back(cast<TypedAttr>(initial));
+  }
+  return found;
+}
+
+bool RolesAnalysis::alternateKeys(ArrayRef<tile::RowsOp> steps) {
+  constexpr int64_t parts = 2, panel = 64;
+  if (plan.steps.size() != parts || plan.steps[1].within != 0)
+    return false;
+  RolesRing &keys = plan.steps[0];
+  SmemType whole = keys.tile;
+  if (whole.getRows() != parts * panel || plan.rows != panel ||
+      whole.getCols() < plan.steps[1].tile.getCols() + panel ||
+      (keys.source && *keys.source.getBoxes() > panel) ||
+      llvm::any_of(plan.place, [](auto &entry) {
+        return bool(cast<tile::LoadOp>(entry.first).getLive());
+      }))
+    return false;
+  if (plan.ownSums.empty() || !findHandedOn(steps))
+    return false;
+  plan.keyParts = parts;
+  splitColumns();
+  // Statistics, the factor of the sums, and the members' own sums.
+  SmemType column = plan.reducedTiles.front();
+  plan.reducedTiles.assign(plan.statistics.size() + 1 + plan.ownSums.size(),
+                           column);
+  return true;
+}
+
+/// Each member's values are columns of a ring of their own, which is given back
+/// once it has multiplied them; the last columns are with those of the second.
+void RolesAnalysis::splitColumns() {
+  SmemType whole = plan.steps[0].tile;
+  auto columns = [&](int64_t cols) {
+    int64_t rows = whole.getRows() / plan.keyParts;
+    return SmemType::get(kernel.getContext(), rows, cols,
+                         whole.getElementType(), whole.getSwizzle(),
+                         /*boxes=*/1, /*pitch=*/rows, /*transposed=*/false);
+  };
+  RolesRing rest = plan.steps[0];
+  rest.firstColumn = plan.channels;
+  rest.tile = columns(whole.getCols() - plan.channels);
+  plan.steps[0].tile = columns(plan.channels);
+  plan.steps[1].tile = columns(plan.steps[1].tile.getCols());
+  plan.steps.push_back(rest);
+}
+
+/// Whether the state of all steps is sums over values, sums that members have
+/// of their own keys, and statistics, which they hand on.
+bool RolesAnalysis::findHandedOn(ArrayRef<tile::RowsOp> steps) {
+  auto loop = cast<scf::ForOp>(plan.lastUse);
+  tile::RowsOp last = onlyStep(loop);
+  for (tile::RowsOp rows : steps) {
+    tile::DotOp product = findWeightsProduct(rows);
+    std::optional<unsigned> sum = sumOfState(rows, lastReduction(rows));
+    Value factor = product.getScale();
+    if (!sum || !factor || !factor.getDefiningOp() ||
+        factor.getParentBlock() != product->getBlock() ||
+        !product->hasOneUse() ||
+        !llvm::is_contained(statesOf(rows), product.getAcc()))
+      return false;
+    auto found = findStatistics(rows, product, *sum, plan.initialStatistics);
+    if (!found || (rows != steps.front() && *found != plan.statistics))
+      return false;
+    plan.statistics = *found;
+    for (unsigned number : plan.statistics) {
+      Value state = rows.getResult(number);
+      if (!isPassedOn(state))
+        return false;
+      if (auto around = dyn_cast<scf::ForOp>(rows->getParentOp()))
+        for (OpOperand &use : state.getUses())
+          if (isa<scf::YieldOp>(use.getOwner()) &&
+              (around != loop &&
+               !isPassedOn(around.getResult(use.getOperandNumber()))))
+            return false;
+    }
+  }
+  for (unsigned number : plan.statistics) {
+    Value state = last.getResult(number);
+    if (!state.hasOneUse())
+      return false;
+    plan.lastStatistics.push_back(
+        loop.getResult(state.getUses().begin()->getOperandNumber()));
+  }
+  return true;
+}
+
+//===----------------------------------------------------------------------===//
+// What members hand on
+//===----------------------------------------------------------------------===//
+
+/// A column of the scratch `number`, of one value for each row.
+Value Consumer::loadHandedOn(Location loc, unsigned number, Value from) {
+  MLIRContext *context = b.getContext();
+  Type f32 = b.getF32Type();
+  auto held = VecType::get(context, plan.rows, f32, Axis::Row, Scope::Warpgroup,
+                           /*partial=*/false);
+  Value vec = VecLoadOp::create(b, loc, held, plan.reducedScratch[number], from,
+                                /*permuted=*/false);
+  return asTile(loc, vec, tile::TileType::get(context, plan.rows, 1, f32));
+}
+
+void Consumer::storeHandedOn(Value value, unsigned number, Value to) {
+  Location loc = value.getLoc();
+  auto held = VecType::get(b.getContext(), plan.rows, b.getF32Type(), Axis::Row,
+                           Scope::Warpgroup, /*partial=*/false);
+  Value vec =
+      UnrealizedConversionCastOp::create(b, loc, held, value).getResult(0);
+  VecStoreOp::create(b, loc, vec, plan.reducedScratch[number], to);
+}
+
+/// A map of two columns of one value for each row.
+Value Consumer::mapRows(
+    Value lhs, Value rhs,
+    llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> combine) {
+  Location loc = lhs.getLoc();
+  auto map = tile::MapOp::create(b, loc, TypeRange{lhs.getType()},
+                                 ValueRange{lhs, rhs});
+  OpBuilder::InsertionGuard guard(b);
+  Type i32 = b.getI32Type(), f32 = b.getF32Type();
+  Block *body = b.createBlock(&map.getBody(), {}, {i32, i32, f32, f32},
+                              {loc, loc, loc, loc});
+  tile::YieldOp::create(
+      b, loc, combine(b, loc, body->getArgument(2), body->getArgument(3)));
+  return map.getResult(0);
+}
+
+Value Consumer::isMember(Location loc, int64_t number) {
+  return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, member,
+                               i32(number, loc));
+}
+
+/// What the first member of an item's first step finds of the one before.
+void Consumer::startTurns(Location loc) {
+  auto branch =
+      scf::IfOp::create(b, loc, isMember(loc, 1), /*withElseRegion=*/false);
+  BarrierSyncOp::create(b, loc, plan.shareBarrier, /*member=*/Value(),
+                        /*threads_only=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  auto type = tile::TileType::get(b.getContext(), plan.rows, 1, b.getF32Type());
+  auto store = [&](TypedAttr initial, unsigned number) {
+    Value value = arith::ConstantOp::create(b, loc, initial);
+    storeHandedOn(tile::FillOp::create(b, loc, type, value), number,
+                  i32(1, loc));
+  };
+  for (auto [number, initial] : llvm::enumerate(plan.initialStatistics))
+    store(initial, number);
+  store(b.getF32FloatAttr(1.0f), plan.statistics.size());
+}
+
+/// Behind the last step, whose second slot is the second member's: what both
+/// have of it.
+void Consumer::finishTurns() {
+  for (auto [number, result] : llvm::enumerate(plan.lastStatistics))
+    mapping.map(result,
+                loadHandedOn(result.getLoc(), number, i32(1, result.getLoc())));
+  for (auto [sum, reduce] : plan.ownSums) {
+    Location loc = sum.getLoc();
+    Value factor = loadHandedOn(loc, plan.statistics.size(), i32(1, loc));
+    Value isFirst = isMember(loc, 0);
+    mapping.map(sum, mapRows(mapping.lookup(sum), factor,
+                             [&](OpBuilder &b, Location loc, Value own,
+                                 Value factor) -> Value {
+                               Value next =
+                                   arith::MulFOp::create(b, loc, own, factor);
+                               return arith::SelectOp::create(b, loc, isFirst,
+                                                              next, own);
+                             }));
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// A step
+//===----------------------------------------------------------------------===//
+
+static constexpr int64_t firstColumns = 0, lastColumns = 2;
+
+Value Consumer::slotOf(Location loc, RolesRing &ring, Value part) {
+  return RingWaitOp::create(b, loc, ring.tile, ring.ring, useOf(steps, part))
+      .getResult(0);
+}
+
+void Consumer::giveBack(Location loc, RolesRing &ring, int64_t part) {
+  RingReleaseOp::create(b, loc, ring.ring, useOf(steps, part), ValueRange());
+}
+
+/// Products find the keys of a member, and the values, by themselves.
+void Consumer::takeOwnKeys(RolesRing &ring, tile::LoadOp load) {
+  if (ring.within < 0)
+    keysLoad = load;
+}
+
+/// The scores of the member's keys, of the columns as they come.
+void Consumer::multiplyOwnKeys(const HalfStep &step, tile::DotOp dot) {
+  Location loc = dot.getLoc();
+  Value queries = mapping.lookup(dot.getLhs())
+                      .getDefiningOp<UnrealizedConversionCastOp>()
+                      .getOperand(0);
+  Type type = step.convert(dot.getResult());
+  Value scores;
+  for (int64_t place : {firstColumns, lastColumns}) {
+    RolesRing &ring = plan.steps[place];
+    ownKeys = slotOf(loc, ring, member);
+    clearDeadRows(ring, keysLoad, ownKeys);
+    int64_t cols = ring.tile.getCols();
+    Value own = columnsOf(loc, queries, cols, i32(ring.firstColumn, loc));
+    Value keys = columnsOf(loc, ownKeys, cols, i32(0, loc));
+    scores = tile::DotOp::create(b, loc, type, own, keys, scores,
+                                 /*scale=*/Value(), /*ramp=*/Value(),
+                                 /*transpose_rhs=*/true, dot.getTf32(),
+                                 /*transpose_lhs=*/false);
+  }
+  mapping.map(dot.getResult(), scores);
+  // What only the first member multiplies as values.
+  auto branch =
+      scf::IfOp::create(b, loc, isMember(loc, 1), /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  for (int64_t part : {1, 0}) {
+    slotOf(loc, plan.steps[firstColumns], i32(part, loc));
+    giveBack(loc, plan.steps[firstColumns], part);
+  }
+}
+
+/// The columns of a slot that no value has, as weights.
+Value Consumer::weightsIn(Location loc, Value slot) {
+  SmemType keys = plan.steps[lastColumns].tile;
+  auto part = SmemType::get(b.getContext(), plan.rows, keys.getRows(),
+                            keys.getElementType(), keys.getSwizzle(),
+                            /*boxes=*/1, keys.getPitch(),
+                            /*transposed=*/false);
+  return SmemSliceOp::create(b, loc, part, slot, i32(0, loc),
+                             i32(plan.channels, loc));
+}
+
+/// The sums of a member's channels, which `ring` has, once slot `part` of the
+/// step is added, by weights that are its own, or which the other has stored.
+Value Consumer::addPart(tile::DotOp dot, RolesRing &ring, int64_t part,
+                        Value weights, Value sum, Value factor) {
+  Location loc = dot.getLoc();
+  RolesRing &last = plan.steps[lastColumns];
+  Value slot = slotOf(loc, ring, i32(part, loc));
+  if (!weights) {
+    Value from = &ring == &last ? slot : slotOf(loc, last, i32(part, loc));
+    weights = asTile(loc, weightsIn(loc, from),
+                     tile::TileType::get(b.getContext(), plan.rows,
+                                         last.tile.getRows(),
+                                         last.tile.getElementType()));
+  }
+  Value values = columnsOf(loc, slot, plan.channels, i32(0, loc));
+  Value next = tile::DotOp::create(
+      b, loc, convert(dot.getType()), weights, values, sum, factor,
+      /*ramp=*/Value(), /*transpose_rhs=*/false, dot.getTf32(),
+      /*transpose_lhs=*/false);
+  giveBack(loc, ring, part);
+  return next;
+}
+
+/// The product with the values, of both slots in their order.
+void Consumer::multiplyInOrder(const HalfStep &step, tile::DotOp dot,
+                               Value factorBefore) {
+  Location loc = dot.getLoc();
+  RolesRing &first = plan.steps[firstColumns], &last = plan.steps[lastColumns];
+  Value weights = mapping.lookup(dot.getLhs());
+  auto held =
+      FragType::get(b.getContext(), plan.rows, step.keys(),
+                    last.tile.getElementType(), Layout::A, Scope::Warpgroup);
+  Value stored =
+      UnrealizedConversionCastOp::create(b, loc, held, weights).getResult(0);
+  FragStoreOp::create(b, loc, stored, weightsIn(loc, ownKeys),
+                      /*fragment_order=*/false);
+  Value before = mapping.lookup(dot.getAcc());
+  Value factor = mapping.lookup(dot.getScale());
+  auto meet = [&] {
+    BarrierSyncOp::create(b, loc, plan.shareBarrier, /*member=*/Value(),
+                          /*threads_only=*/false);
+  };
+  auto branch = scf::IfOp::create(b, loc, TypeRange{convert(dot.getType())},
+                                  isMember(loc, 0), /*withElseRegion=*/true);
+  mapping.map(dot.getResult(), branch.getResult(0));
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value sum = addPart(dot, first, 0, weights, before, factor);
+  meet();
+  slotOf(loc, last, i32(0, loc));
+  giveBack(loc, last, 0);
+  sum = addPart(dot, first, 1, /*weights=*/Value(), sum,
+                loadHandedOn(loc, plan.statistics.size(), i32(1, loc)));
+  giveBack(loc, last, 1);
+  scf::YieldOp::create(b, loc, sum);
+  b.setInsertionPointToStart(branch.elseBlock());
+  meet();
+  sum = addPart(dot, last, 0, /*weights=*/Value(), before, factorBefore);
+  sum = addPart(dot, last, 1, weights, sum, factor);
+  scf::YieldOp::create(b, loc, sum);
+}
+
+/// The first operation of a step that takes statistics of the slot before, and
+/// the last one that makes some of its own, or the factor of the sums.
+static std::pair<Operation *, Operation *>
+findTurn(tile::RowsOp rows, ArrayRef<unsigned> statistics, Value factor) {
+  Block &body = rows.getBody().front();
+  Operation *first = nullptr, *last = factor.getDefiningOp();
+  auto isEarlier = [](Operation *a, Operation *b) {
+    return !b || a->isBeforeInBlock(b);
+  };
+  for (unsigned number : statistics) {
+    for (Operation *user : statesOf(rows)[number].getUsers()) {
+      Operation *top = body.findAncestorOpInBlock(*user);
+      if (isEarlier(top, first))
+        first = top;
+    }
+    Operation *def = body.getTerminator()->getOperand(number).getDefiningOp();
+    if (last->isBeforeInBlock(def))
+      last = def;
+  }
+  return {first && isEarlier(first, last) ? first : last, last};
+}
+
+void Consumer::cloneAlternating(tile::RowsOp rows) {
+  Block &body = rows.getBody().front();
+  Location loc = rows.getLoc();
+  HalfStep step = *HalfStep::get(rows, plan);
+  step.firstKeyOfRun =
+      arith::MulIOp::create(b, loc, member, i32(step.keys(), loc));
+  tile::DotOp product = findWeightsProduct(rows);
+  auto [first, last] = findTurn(rows, plan.statistics, product.getScale());
+  const unsigned numStatistics = plan.statistics.size();
+  Value factorBefore, factors;
+  for (Operation &op : body.without_terminator()) {
+    if (&op == first) {
+      TurnWaitOp::create(b, loc, plan.turns, member);
+      Value other = arith::SubIOp::create(b, loc, i32(1, loc), member);
+      for (auto [number, state] : llvm::enumerate(plan.statistics))
+        mapping.map(statesOf(rows)[state], loadHandedOn(loc, number, other));
+      factorBefore = loadHandedOn(loc, numStatistics, other);
+    }
+    if (auto dot = dyn_cast<tile::DotOp>(op); dot && dot.getTransposeRhs()) {
+      multiplyOwnKeys(step, dot);
+      continue;
+    }
+    if (&op == product) {
+      multiplyInOrder(step, product, factorBefore);
+      continue;
+    }
+    Operation *clone = b.clone(op, mapping);
+    step.convert(&op, clone);
+    for (OpResult result : clone->getResults())
+      if (plan.isShared(result.getType()))
+        result.setType(convert(result.getType()));
+    if (&op == last) {
+      Value factor = mapping.lookup(product.getScale());
+      for (auto [number, state] : llvm::enumerate(plan.statistics))
+        storeHandedOn(mapping.lookup(body.getTerminator()->getOperand(state)),
+                      number, member);
+      storeHandedOn(factor, numStatistics, member);
+      TurnPassOp::create(b, loc, plan.turns, member, ValueRange());
+      factors = mapRows(factorBefore, factor,
+                        [](OpBuilder &b, Location loc, Value x, Value y) {
+                          return arith::MulFOp::create(b, loc, x, y);
+                        });
+    }
+    // The member's own sums leave out the other slot, but not its factor.
+    for (Operation *reduce : plan.ownReduces)
+      if (reduce->getBlock() == &body &&
+          *reduce->getResult(0).user_begin() == &op)
+        clone->replaceUsesOfWith(mapping.lookup(product.getScale()), factors);
+  }
+  for (auto [result, value] :
+       llvm::zip(rows.getResults(), body.getTerminator()->getOperands()))
+    mapping.map(result, mapping.lookup(value));
+}
