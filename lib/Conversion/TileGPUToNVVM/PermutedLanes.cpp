@@ -310,8 +310,9 @@ Values PermutedAccess::load() {
 }
 
 void PermutedAccess::storeRuns(const Values &words, bool joins) {
-  // Fragments are states, which come back with the next token.
-  bool streams = !owner;
+  // Fragments are states, which come back with the next token; what it gains
+  // was measured with those of 16 bits.
+  bool streams = !owner && isShort;
   int64_t word = 0;
   for (const Run &run : runs)
     for (int64_t i = 0, n = run.elements.size(); i < n;) {

@@ -14,9 +14,9 @@ module attributes {attn.target = "sm_80"} {
 // CHECK-COUNT-16: "{\0Ald.global.b32
 // CHECK-NOT: ld.global
 // CHECK: llvm.br ^[[JOIN]]
-// CHECK-COUNT-4: "st.global.cs.v4.b32
+// CHECK-COUNT-4: "st.global.v4.b32
 // CHECK-NOT: v4
-// CHECK-COUNT-16: "st.global.cs.b32
+// CHECK-COUNT-16: "st.global.b32
 // CHECK-NOT: st.global
 // CHECK: llvm.return
 tile_gpu.kernel private @state(%s: memref<16x128xf32>) {
@@ -69,7 +69,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: llvm.func @ragged
 // CHECK-NOT: global.v
 // CHECK-COUNT-16: @$2 ld.global.b32
-// CHECK-COUNT-16: st.global.cs.b32
+// CHECK-COUNT-16: st.global.b32
 // CHECK-NOT: global.v
 tile_gpu.kernel private @ragged(%s: memref<16x130xf32>, %t: memref<16x32xf32, strided<[64, 2]>>, %i: i32) {
   %c0 = arith.constant 0 : i32

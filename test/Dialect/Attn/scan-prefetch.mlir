@@ -22,17 +22,30 @@ func.func @step(%q: !rows, %k: !rows, %v: !rows, %S: tensor<?x?x128x128xbf16>) -
 }
 
 // Where a slot says which state it is, the one to come is found by its slot, and
-// the warp's own waits. Rows of 128 bytes, of key channels.
+// the warp's own waits.
 // CHECK-LABEL: tile.kernel private @slots_kernel0(
 // CHECK-NOT: tile.prefetch
-// CHECK: tile.load transposed
+// CHECK: tile.load
 // CHECK: scf.if
 // CHECK: memref.load {{.*}} : memref<?xi32
 // CHECK: scf.if
-// CHECK: tile.prefetch {{.*}} rows(128) columns(32)
+// CHECK: tile.prefetch {{.*}} rows(32) columns(128)
 func.func @slots(%q: !rows, %k: !rows, %v: !rows, %S: tensor<?x?x128x128xf32>, %i: tensor<?xi32>) -> !rows {
   %o = attn.scan queries(%q : !rows) keys(%k : !rows) values(%v : !rows)
-      slots(%S : tensor<?x?x128x128xf32>) index(%i : tensor<?xi32>) {chunk = 1} -> !rows
+      slots(%S : tensor<?x?x128x128xf32>) index(%i : tensor<?xi32>) {values_first, chunk = 1} -> !rows
+  return %o : !rows
+}
+
+// Key channels first: a tile is a part of each of 128 rows. It is asked for where
+// all warps run at once.
+// CHECK-LABEL: tile.kernel private @gaps_kernel0(
+// CHECK: arith.cmpi sle, %{{.*}}, %c264
+// CHECK-NEXT: scf.if
+// CHECK-NEXT: tile.prefetch {{.*}} rows(128) columns(32)
+// CHECK-NOT: tile.prefetch
+func.func @gaps(%q: !rows, %k: !rows, %v: !rows, %S: tensor<?x?x128x128xf32>) -> !rows {
+  %o = attn.scan queries(%q : !rows) keys(%k : !rows) values(%v : !rows)
+      slots(%S : tensor<?x?x128x128xf32>) {chunk = 1} -> !rows
   return %o : !rows
 }
 
