@@ -315,7 +315,9 @@ static bool scaleAlike(MapOp a, MapOp b) {
 /// products run, which FlashAttention-3 and 4 come to as well. Measured
 /// (docs/performance/gpu.md, "Sums scaled under early products"): it pays where
 /// early products take longer than those of 128 x 128 keys and channels. Steps
-/// ahead of loops may have half of these keys; the loop's count.
+/// ahead of loops may have half of these keys; the loop's count. Beside
+/// elements that a step reads, bits of a mask for example, registers would
+/// spill.
 static bool isScaledAhead(Chain &chain, unsigned number) {
   Step &step = chain.ofLoops().front();
   LateProduct &product = step.late[number];
@@ -329,6 +331,9 @@ static bool isScaledAhead(Chain &chain, unsigned number) {
   bool isPart = schedule && schedule.getBlockV();
   if (cols < many || (cols > many && isShared) || isPart)
     return false;
+  for (auto map : step.block->getOps<MapOp>())
+    if (!map.getBody().getOps<memref::LoadOp>().empty())
+      return false;
   auto keys = cast<SmemType>(step.early.front().getB().getType());
   return keys.getRows() * keys.getCols() > few;
 }
