@@ -379,14 +379,6 @@ static LoopShape loopShape(ReductionOpInterface op, bool isListed,
              : LoopShape::masked;
 }
 
-/// Whether a row has the key of its own number alone, so that memory bounds it.
-static bool isDiagonal(Region &mask) {
-  auto same = mask.empty() ? arith::CmpIOp()
-                           : getYielded(mask)[0].getDefiningOp<arith::CmpIOp>();
-  return same && same.getPredicate() == arith::CmpIPredicate::eq &&
-         llvm::equal(same.getOperands(), mask.getArguments().slice(2, 2));
-}
-
 /// Lets tiles lie within the blocks of which a mask reads a table, where they
 /// would be somewhat larger: one load then tells what a tile is.
 static void fitCells(ReductionOpInterface op, const ::attn::TargetInfo &target,

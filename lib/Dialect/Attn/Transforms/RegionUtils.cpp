@@ -149,3 +149,10 @@ bool attn::dependsOn(Value value, Value argument) {
   }
   return false;
 }
+
+bool attn::isDiagonal(Region &mask) {
+  auto same = mask.empty() ? arith::CmpIOp()
+                           : getYielded(mask)[0].getDefiningOp<arith::CmpIOp>();
+  return same && same.getPredicate() == arith::CmpIPredicate::eq &&
+         llvm::equal(same.getOperands(), mask.getArguments().slice(2, 2));
+}

@@ -60,6 +60,10 @@ SmallVector<Value> inlineRegion(OpBuilder &builder, Region &region,
 /// region), or is it.
 bool dependsOn(Value value, Value argument);
 
+/// Whether `mask` (b, h, i, j, captures) leaves a row the key of its own number
+/// alone, so that memory bounds the reduction.
+bool isDiagonal(Region &mask);
+
 } // namespace mlir::attn
 
 #endif // ATTN_DIALECT_ATTN_TRANSFORMS_REGIONUTILS_H
