@@ -241,12 +241,12 @@ class Kernel:
         missing = [arg.name for arg in rest if arg.name not in named]
         values += [named.pop(arg.name) for arg in rest if arg.name in named]
         if named or missing or len(values) > len(self.inputs):
-            found = ["%d by position" % len(inputs)] if inputs else []
-            found += ["no %s" % name for name in missing]
-            found += ["an unknown %s" % name for name in sorted(named)]
+            found = str(len(values))
+            found += " and " + ", ".join(sorted(named)) if named else ""
+            found += ", without " + ", ".join(missing) if missing else ""
             raise TypeError(
                 "attn: expected the inputs %s, but got %s"
-                % (", ".join(map(repr, self.inputs)), ", ".join(found) or "none")
+                % (", ".join(map(repr, self.inputs)), found)
             )
         views = [
             arrays.scalar(arg.name, value, arg.code)

@@ -45,10 +45,10 @@ check("kernel lse", lse, want_lse)
 out, lse = kernel(q, k, v=v, softcap=3.0)
 check("by name", out, want)
 for inputs, named, found in (
-    ((q,), dict(v=v), "but got 1 by position, no k, no softcap"),
-    ((q, k, v, 3.0), dict(causal=1), "but got 4 by position, an unknown causal"),
-    ((q, k, v, 3.0, 1), {}, "but got 5 by position"),
-    ((), {}, "but got no q, no k, no v, no softcap"),
+    ((q,), dict(v=v), "but got 2, without k, softcap"),
+    ((q, k, v, 3.0), dict(causal=1), "but got 4 and causal"),
+    ((q, k, v, 3.0, 1), {}, "but got 5"),
+    ((), {}, "but got 0, without q, k, v, softcap"),
 ):
     try:
         kernel(*inputs, **named)
