@@ -419,11 +419,7 @@ void Consumer::cloneAlternating(tile::RowsOp rows) {
       multiplyInOrder(step, product, factorBefore);
       continue;
     }
-    Operation *clone = b.clone(op, mapping);
-    step.convert(&op, clone);
-    for (OpResult result : clone->getResults())
-      if (plan.isShared(result.getType()))
-        result.setType(convert(result.getType()));
+    Operation *clone = cloneOfStep(step, op);
     if (&op == last) {
       Value factor = mapping.lookup(product.getScale());
       for (auto [number, state] : llvm::enumerate(plan.statistics))

@@ -291,6 +291,16 @@ void Consumer::multiplyWeights(const HalfStep &step, tile::DotOp dot) {
                   .getResult());
 }
 
+/// An operation of a step on a member's keys and its part of shared columns.
+Operation *Consumer::cloneOfStep(const HalfStep &step, Operation &op) {
+  Operation *clone = b.clone(op, mapping);
+  step.convert(&op, clone);
+  for (OpResult result : clone->getResults())
+    if (plan.isShared(result.getType()))
+      result.setType(convert(result.getType()));
+  return clone;
+}
+
 /// A step of a member that computes the weights of half of its keys.
 void Consumer::cloneSharedWeights(tile::RowsOp rows) {
   Block &body = rows.getBody().front();
@@ -305,11 +315,7 @@ void Consumer::cloneSharedWeights(tile::RowsOp rows) {
       multiplyWeights(step, dot);
       continue;
     }
-    Operation *clone = b.clone(op, mapping);
-    step.convert(&op, clone);
-    for (OpResult result : clone->getResults())
-      if (plan.isShared(result.getType()))
-        result.setType(convert(result.getType()));
+    Operation *clone = cloneOfStep(step, op);
     if (dot) {
       OpBuilder::InsertionGuard guard(b);
       b.setInsertionPoint(clone);

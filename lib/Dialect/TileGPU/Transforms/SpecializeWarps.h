@@ -359,6 +359,7 @@ private:
   void multiplyInOrder(const HalfStep &step, tile::DotOp dot,
                        Value factorBefore);
   void cloneAlternating(tile::RowsOp rows);
+  Operation *cloneOfStep(const HalfStep &step, Operation &op);
   void cloneSharedWeights(tile::RowsOp rows);
   SmallVector<Value> combineHalves(ValueRange own, Block &from);
   void combineSums();
