@@ -146,12 +146,16 @@ PageChanges AppendPlan::carryOut() {
     pool.release(page);
 
   for (Step &step : steps) {
+    bool isNew = !table.sequences.count(step.id);
     PageTable::Sequence &sequence = table.sequences[step.id];
     std::vector<int32_t> pages = std::move(sequence.pages);
     if (step.numLeft) {
       auto first = pages.begin() + table.numKept;
       pages.erase(first, first + step.numLeft);
     }
+    changes.before.push_back({step.id, isNew, sequence.end, sequence.known,
+                              sequence.parent, std::move(sequence.tail),
+                              pages.size(), pages.empty() ? -1 : pages.back()});
     if (step.replacesLast)
       pages.back() = resolve(step.last);
     for (Ref ref : step.added)

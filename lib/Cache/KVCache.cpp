@@ -251,7 +251,7 @@ Status KVCache::append(Numbers ids, int64_t count, const Rows *k, const Rows *v,
   if (done)
     done = carryOut(*changes, values, v, device, stream);
   if (!done)
-    pages.distrust(*changes);
+    pages.undo(*changes);
   return done;
 }
 

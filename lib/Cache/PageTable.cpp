@@ -161,11 +161,30 @@ Result<PageChanges> PageTable::append(Numbers ids, int64_t count,
   return plan.carryOut();
 }
 
-void PageTable::distrust(const PageChanges &changes) {
+void PageTable::undo(const PageChanges &changes) {
   for (const PageCopy &copy : changes.copies)
     pool.forget(copy.to);
   for (const PageWrite &write : changes.writes)
     pool.forget(write.page);
+  for (const SequenceBefore &before : changes.before) {
+    Sequence &sequence = sequences[before.id];
+    if (before.isNew) {
+      releaseAll(sequence);
+      sequences.erase(before.id);
+      continue;
+    }
+    for (; sequence.pages.size() > before.numPages; sequence.pages.pop_back())
+      pool.release(sequence.pages.back());
+    if (before.lastPage >= 0) {
+      pool.hold(before.lastPage);
+      pool.release(sequence.pages.back());
+      sequence.pages.back() = before.lastPage;
+    }
+    sequence.end = before.end;
+    sequence.known = before.known;
+    sequence.parent = before.parent;
+    sequence.tail = before.tail;
+  }
 }
 
 Result<int64_t> PageTable::reuse(int64_t id, Numbers tokens) {

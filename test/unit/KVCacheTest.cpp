@@ -461,10 +461,42 @@ TEST(PageTableTest, FindsNoPageThatWasNotWritten) {
   const int64_t id = 1, other = 2, tokens[] = {5, 6, 7, 8};
   auto changes = table.append({&id, 1}, 4, {tokens, 4});
   ASSERT_TRUE(bool(changes));
-  table.distrust(*changes);
+  table.undo(*changes);
+  EXPECT_EQ(table.ids().size(), 0u);
+  EXPECT_EQ(table.numFree(), 4);
   EXPECT_EQ(*table.reuse(other, {tokens, 4}), 0);
   ASSERT_TRUE(bool(table.append({&other, 1}, 4, {tokens, 4})));
-  EXPECT_EQ(table.numFree(), 0);
+  EXPECT_EQ(table.numFree(), 2);
+}
+
+TEST(PageTableTest, TakesBackAnAppendThatWasNotWritten) {
+  PageTable table(6, 4, /*window=*/0);
+  const int64_t tokens[] = {5, 6, 7, 8, 9, 10, 11, 12};
+  const int64_t first = 1;
+  ASSERT_TRUE(bool(table.append({&first, 1}, 6, {tokens, 6})));
+  const int64_t ids[] = {first, *table.fork(first)};
+  auto rowsOf = [&](int64_t id) {
+    std::vector<int32_t> found(4);
+    EXPECT_TRUE(bool(table.lengths({&id, 1}, found.data(), nullptr)));
+    EXPECT_TRUE(bool(table.table({&id, 1}, 3, found.data() + 1)));
+    return found;
+  };
+  std::vector<int32_t> before[] = {rowsOf(ids[0]), rowsOf(ids[1])};
+  // The page that both have is copied for the first, and then the second's own.
+  const int64_t more[] = {11, 12, 13, 14, 15, 16};
+  auto changes = table.append({ids, 2}, 3, {more, 6});
+  ASSERT_TRUE(bool(changes));
+  EXPECT_EQ(table.numFree(), 1);
+  table.undo(*changes);
+  EXPECT_EQ(table.numFree(), 4);
+  for (int i : {0, 1})
+    EXPECT_EQ(rowsOf(ids[i]), before[i]);
+  // What is known of the tokens is what it was, down to the first page.
+  ASSERT_TRUE(bool(table.append({ids, 2}, 3, {more, 6})));
+  EXPECT_EQ(table.numFree(), 1);
+  for (int64_t length : {8, 4, 2, 0})
+    EXPECT_TRUE(bool(table.truncate(ids[0], length)));
+  EXPECT_EQ(*table.reuse(3, {tokens, 8}), 8);
 }
 
 TEST(KVCacheTest, WritesOverTruncatedPages) {

@@ -46,10 +46,24 @@ struct PageWrite {
   int32_t page, row, count;
 };
 
+/// A sequence before an append, without the pages that leave its window.
+struct SequenceBefore {
+  int64_t id = 0;
+  bool isNew = false;
+  int64_t end = 0, known = 0;
+  uint64_t parent = 0;
+  Tokens tail;
+  size_t numPages = 0;
+  /// -1: it had none.
+  int32_t lastPage = -1;
+};
+
 /// What an append does to the memory of the pages: all copies, then all writes.
 struct PageChanges {
   std::vector<PageCopy> copies;
   std::vector<PageWrite> writes;
+  /// Of its sequences, to take it back.
+  std::vector<SequenceBefore> before;
 };
 
 class PageTable {
@@ -71,9 +85,9 @@ public:
   /// for each id; empty: not known.
   support::Result<PageChanges> append(Numbers ids, int64_t count,
                                       Numbers tokens);
-  /// What an append was to do to the memory was not done: its pages hold
-  /// anything, and are nobody's to find by their tokens.
-  void distrust(const PageChanges &changes);
+  /// Takes back the last append, what it was to do to the memory was not done:
+  /// its pages hold anything, and are nobody's to find by their tokens.
+  void undo(const PageChanges &changes);
   /// Gives a sequence that is empty or new the full pages there are of the
   /// sequence of these tokens; returns how many rows these are.
   support::Result<int64_t> reuse(int64_t id, Numbers tokens);
