@@ -77,11 +77,10 @@ class Engine:
     def submit(self, prompt, count):
         """Adds a request for `count` tokens behind a prompt; returns it."""
         most = self.caches[0].k.shape[0] * self.page
-        if not prompt or len(prompt) + count > most:
+        if not prompt or count < 1 or len(prompt) + count > most:
             raise ValueError(
-                "expected a prompt and tokens that fit the %d rows of the cache, but "
-                "got "
-                "%d and %d" % (most, len(prompt), count)
+                "expected a prompt and a token or more that fit the %d rows of the "
+                "cache, but got %d and %d" % (most, len(prompt), count)
             )
         request = Request(self.submitted, prompt, count)
         self.submitted += 1

@@ -131,9 +131,11 @@ assert theirs is None or theirs == expected
 for rotates_at_use in (False, True):
     run(rolling, expected, pages=60, page=5, tokens=17, rotates_at_use=rotates_at_use)
 
-try:
-    engine.Engine(model, pages=2).submit([1] * 30, 3)
-except ValueError as error:
-    assert "that fit the 32 rows of the cache, but got 30 and 3" in str(error)
-else:
-    raise AssertionError("a request that never fits was taken")
+for rows, count in ((30, 3), (30, 0)):
+    try:
+        engine.Engine(model, pages=2).submit([1] * rows, count)
+    except ValueError as error:
+        text = "that fit the 32 rows of the cache, but got %d and %d" % (rows, count)
+        assert text in str(error)
+    else:
+        raise AssertionError("a request that never ends was taken")
