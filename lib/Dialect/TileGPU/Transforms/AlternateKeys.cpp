@@ -139,8 +139,9 @@ bool RolesAnalysis::findHandedOn(ArrayRef<tile::RowsOp> steps) {
       return false;
     plan.statistics = *found;
     for (unsigned number : plan.statistics) {
-      Value state = rows.getResult(number);
-      if (!isPassedOn(state))
+      Value state = rows.getResult(number), before = rows.getOuts()[number];
+      if (!isPassedOn(state) ||
+          (isa<BlockArgument>(before) && !isPassedOn(before)))
         return false;
       if (auto around = dyn_cast<scf::ForOp>(rows->getParentOp()))
         for (OpOperand &use : state.getUses())
