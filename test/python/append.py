@@ -26,7 +26,7 @@ def compute(target, q, k, v, **options):
     if target is None:
         return attn.attention(q, k, v, **options)
     kernel = attn.compile(q, k, v, target=target, **options)
-    named = dict(options, q=q, k=k,
+    named = dict(options, **options.get("captures", {}), q=q, k=k,
                  v=v if v is not None else k[..., : options.get("v_dim")])
     if options.get("layout") == "thd":
         # Kernels have their inputs in the order [b, h, s, d].
@@ -242,6 +242,32 @@ def test_values_in_keys(target):
             check("%s, v_dim %d and k_new" % (target, dv), out, want, dtype)
 
 
+ODD = """
+^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %number: tensor<?xi32>):
+  %one = arith.constant 1 : i32
+  %key = arith.index_cast %j : i32 to index
+  %n = tensor.extract %number[%key] : tensor<?xi32>
+  %m = arith.addi %n, %i : i32
+  %last = arith.andi %m, %one : i32
+  %live = arith.cmpi eq, %last, %one : i32
+  attn.yield %live : i1
+"""
+
+
+def test_masked_values_in_keys(target):
+    """Where tiles of keys are tested, and hold the values as they are: 64 channels
+    filled up from 40."""
+    number = rng.integers(0, 9, 150).astype(np.int32)
+    mask = (number + np.arange(5)[:, None]) % 2 == 1
+    for dtype in reference.DTYPES:
+        for dv in (64, 40):
+            q, k = draw(1, 4, 5, 64, dtype=dtype), draw(1, 2, 150, 64, dtype=dtype)
+            want = reference.attention(q, k, k[..., :dv], mask=mask)[0]
+            out = compute(target, q, k, None, v_dim=dv, mask_mod=ODD,
+                          captures={"number": number})
+            check("%s, masked, v_dim %d" % (target, dv), out, want, dtype)
+
+
 def test_latent(target):
     """Multi-head latent attention: 16 heads of 576 columns, values of 512, in pages."""
     dtype, n = reference.DTYPES[-1], 1
@@ -403,6 +429,7 @@ for target in TARGETS:
     test_packed_queries(target)
     test_packed_rows(target)
     test_values_in_keys(target)
+    test_masked_values_in_keys(target)
     test_latent(target)
 test_latent_slots()
 test_rolling()

@@ -82,6 +82,12 @@ static ::attn::MaskAnalysis::Class classOf(ReductionContext &ctx, Value first) {
 // One tile
 //===----------------------------------------------------------------------===//
 
+/// What a tile of `value` is loaded from. On a GPU the tile of the keys has
+/// their columns already.
+static Value memoryOf(ReductionContext &ctx, Value value) {
+  return isGpu(ctx) ? keysWithColumns(ctx.reduction, value) : value;
+}
+
 SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
                                     ValueRange state) {
   // A block_k that is no multiple of 32 is padded with dead keys.
@@ -111,10 +117,15 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
     });
   else
     for (Value tensor : ctx.reduction.getKeyOperands()) {
-      // What is a value too, as in gradients, is loaded once.
+      // What is a value too, as in gradients and where the values are columns
+      // that fill up to as many as the keys have, is loaded once.
+      int64_t width = paddedDepth(ctx, tensor);
       bool isValue =
-          llvm::is_contained(ctx.reduction.getValueOperands(), tensor);
-      keys.push_back(load(tensor, paddedDepth(ctx, tensor), ctx.narrowDots,
+          llvm::any_of(ctx.reduction.getValueOperands(), [&](Value value) {
+            return memoryOf(ctx, value) == tensor &&
+                   (value == tensor || paddedChannels(ctx, value) == width);
+          });
+      keys.push_back(load(tensor, width, ctx.narrowDots,
                           isValue ? tile.live : Value(),
                           ctx.fromFirst(ctx.keyHead, tile.first),
                           /*isKey=*/true));
@@ -122,11 +133,9 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
         keys.back() = turnInPlace(ctx, tile, keys.back());
     }
   for (Value tensor : ctx.reduction.getValueOperands()) {
-    // Columns of the keys are in the tile that has these already.
-    Value memory = isGpu(ctx) ? keysWithColumns(ctx.reduction, tensor) : tensor;
     // A value that no row may see must not reach one, not even times 0.
-    values.push_back(load(memory, paddedChannels(ctx, tensor), ctx.narrowValues,
-                          tile.live,
+    values.push_back(load(memoryOf(ctx, tensor), paddedChannels(ctx, tensor),
+                          ctx.narrowValues, tile.live,
                           ctx.at(ctx.keyHead, tile.first, /*channel=*/true),
                           /*isKey=*/false));
   }
