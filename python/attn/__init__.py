@@ -10,6 +10,7 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+from . import _checks
 from . import _library
 from . import fla
 from ._attention import attention, clear_cache, compile
@@ -54,6 +55,26 @@ __all__ = [
     "top_keys",
 ]
 
+# Names that users of other packages look for, and what does the same here.
+_LATER = {
+    "create_block_mask": "attn.BlockMask takes lists of blocks",
+    "distributed": "attn.merge_states merges what several devices have computed",
+    "flash_attn_func": "attn.attention(..., layout='bshd') does the same",
+    "flash_attn_varlen_func": "attn.attention(..., layout='thd') does the same",
+    "flash_attn_with_kvcache": "attn.attention(..., block_table=) does the same",
+    "flex_attention": "attn.attention(..., score_mod=, mask_mod=) takes MLIR text",
+}
+
+
+def __getattr__(name: str):
+    if name in _LATER:
+        raise AttributeError(
+            "attn: expected a name of this version, but got attn.%s, which is not "
+            "there yet; %s" % (name, _LATER[name])
+        )
+    raise AttributeError("module 'attn' has no attribute %r" % name)
+
+
 __version__: str = _library.lib.attnVersion().decode()
 
 
@@ -67,11 +88,7 @@ def set_num_threads(count: int) -> None:
         ValueError: count is negative.
         TypeError: count is no integer.
     """
-    if not isinstance(count, int) or isinstance(count, bool):
-        raise TypeError("attn: expected count to be an integer, but got %r" % (count,))
-    if not 0 <= count <= 4096:
-        raise ValueError("attn: expected count between 0 and 4096, but got %d" % count)
-    _library.lib.attnSetNumThreads(count)
+    _library.lib.attnSetNumThreads(_checks.integer("count", count, 0, 4096))
 
 
 def get_num_threads() -> int:

@@ -328,8 +328,10 @@ def vector(name, values, dtype, device=None):
 
 def is_bool(value):
     """Whether this is a boolean of Python, NumPy or torch."""
-    dtype = str(getattr(value, "dtype", ""))
-    return isinstance(value, bool) or dtype in ("bool", "torch.bool")
+    if isinstance(value, bool):
+        return True
+    is_scalar = getattr(value, "shape", None) == ()
+    return is_scalar and str(getattr(value, "dtype", "")) in ("bool", "torch.bool")
 
 
 _INTEGERS = {

@@ -15,7 +15,7 @@ from . import _library as c
 from . import _masks
 from . import _plans
 from . import _rotary
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 
 
 def clear_cache() -> None:

@@ -9,23 +9,15 @@ import operator
 from typing import Any, List, Optional, Sequence
 
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _library as c
+from ._checks import fail as _fail
 
 _NAMES = {"float32": c.F32, "float16": c.F16, "bfloat16": c.BF16}
 
 
-def _fail(expected, got, error=ValueError):
-    raise error("attn: expected %s, but got %s" % (expected, got))
-
-
 def _count(name, value, least):
-    try:
-        number = operator.index(value)
-    except TypeError:
-        _fail("%s to be an integer" % name, arrays.describe(value), TypeError)
-    if not least <= number < 2**31 - 2**16:
-        _fail("%s between %d and 2^31 - 2^16 - 1" % (name, least), number)
-    return number
+    return checks.integer(name, value, least, 2**31 - 2**16 - 1)
 
 
 def _numbers(name, values):
@@ -41,18 +33,6 @@ def _numbers(name, values):
             "%s to be a sequence of integers" % name, arrays.describe(values), TypeError
         )
     return (ctypes.c_int64 * max(len(numbers), 1))(*numbers), len(numbers)
-
-
-def _integer(name, value):
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = None
-    if number is None or not -(2**63) <= number < 2**63:
-        _fail(
-            "%s to be an integer of 64 bits" % name, arrays.describe(value), TypeError
-        )
-    return number
 
 
 def _token_view(tokens, count):
@@ -297,10 +277,10 @@ class KVCache:
             The rows in these pages, whose keys and values need no computing.
         """
         numbers, count = _numbers("tokens", tokens)
-        reused = ctypes.c_int64()
+        id, reused = checks.integer("id", id), ctypes.c_int64()
         c.check(
             c.lib.attnKVCacheReuse(
-                self._handle, _integer("id", id), numbers, count, ctypes.byref(reused)
+                self._handle, id, numbers, count, ctypes.byref(reused)
             )
         )
         return reused.value
@@ -308,10 +288,8 @@ class KVCache:
     def fork(self, id: int) -> int:
         """A new sequence with the rows of another: its id. They share their pages
         until one of them is written."""
-        made = ctypes.c_int64()
-        c.check(
-            c.lib.attnKVCacheFork(self._handle, _integer("id", id), ctypes.byref(made))
-        )
+        id, made = checks.integer("id", id), ctypes.c_int64()
+        c.check(c.lib.attnKVCacheFork(self._handle, id, ctypes.byref(made)))
         return made.value
 
     def truncate(self, id: int, length: int) -> None:
@@ -319,14 +297,14 @@ class KVCache:
         `lengths` counts."""
         c.check(
             c.lib.attnKVCacheTruncate(
-                self._handle, _integer("id", id), _integer("length", length)
+                self._handle, checks.integer("id", id), checks.integer("length", length)
             )
         )
 
     def free(self, id: int) -> None:
         """Drops a sequence. Its pages can be found by their tokens until they are
         needed for something else."""
-        c.check(c.lib.attnKVCacheFree(self._handle, _integer("id", id)))
+        c.check(c.lib.attnKVCacheFree(self._handle, checks.integer("id", id)))
 
     def reorder(
         self, ids: Sequence[int], onto: Optional[Sequence[int]] = None
@@ -412,7 +390,7 @@ def _make_pools(dtype, device, *shapes):
     )
     kind = str(device).split(":")[0]
     if kind not in ("cpu", "cuda"):
-        _fail("device to be 'cpu' or 'cuda'", repr(device))
+        _fail("device to be 'cpu' or 'cuda'", checks.shown(device))
     if is_torch or kind == "cuda":
         return _make_tensors(torch, dtype, device, kind, shapes)
     import numpy
@@ -428,7 +406,7 @@ def _make_pools(dtype, device, *shapes):
         dtype = ml_dtypes.bfloat16
     try:
         found = numpy.dtype(dtype)
-    except TypeError:
+    except (TypeError, ValueError):
         _fail_dtype(dtype)
     if found.name not in _NAMES or dtype is None:
         _fail_dtype(dtype)
@@ -459,4 +437,4 @@ def _make_tensors(torch, dtype, device, kind, shapes):
 
 
 def _fail_dtype(dtype):
-    _fail("dtype to be float32, float16 or bfloat16", repr(dtype), TypeError)
+    _fail("dtype to be float32, float16 or bfloat16", checks.shown(dtype), TypeError)

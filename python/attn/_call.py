@@ -11,6 +11,7 @@ import operator
 from typing import Dict, Tuple
 
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _dropout
 from . import _kernel
 from . import _library as c
@@ -18,7 +19,7 @@ from . import _masks
 from . import _operands
 from . import _rotary
 from ._operands import LAYOUTS, POOLS
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 
 # AttnPrecision of attn.h.
 _PRECISIONS = {"ieee": 0, "tf32": 1}
@@ -58,7 +59,11 @@ _shipped_outputs = {}
 def choose_monoid(monoid, wanted):
     """The monoid that has the outputs asked for, and all its outputs."""
     if not isinstance(monoid, str):
-        _fail("monoid to be a name or MLIR text", arrays.describe(monoid), TypeError)
+        found, error = arrays.describe(monoid), TypeError
+        if callable(monoid):
+            found += "; functions of Python are not supported yet"
+            error = NotImplementedError
+        _fail("monoid to be a name or MLIR text", found, error)
     names = (monoid,) + _RICHER.get(monoid, ())
     for name in names:
         outputs = _shipped_outputs.get(name)
@@ -142,12 +147,8 @@ class Call:
         cascade=False,
     ):
         self.views = {}
-        if not arrays.is_bool(deterministic):
-            _fail(
-                "deterministic to be True or False",
-                arrays.describe(deterministic),
-                TypeError,
-            )
+        checks.boolean("deterministic", deterministic)
+        checks.boolean("return_lse", return_lse)
         self.aux_names = self._aux_names(return_lse, return_aux)
         self.return_lse = return_lse
         self.return_aux = return_aux is not None
@@ -158,20 +159,16 @@ class Call:
         _operands.set_values(self, v, v_dim)
         self._set_packed(cu_seqlens_q, cu_seqlens_k)
         _operands.set_cache(self, block_table, k_start, rolling, batch_invariant)
-        if isinstance(cascade, str) and cascade == "auto":
-            cascade = -1
-        elif not arrays.is_bool(cascade) and cascade not in (1, 2, 3, 4):
-            _fail("cascade to be True, False, 'auto' or a number of levels from 1 to 4",
-                  repr(cascade))
+        cascade = _levels_of(cascade)
         append = _operands.set_new(self, k, v, k_new, v_new, kv_lengths)
         self._set_causal(causal, window)
 
         views, number, vector = self.views, arrays.scalar, arrays.vector
         if scale is not None:
             views["scale"] = number("scale", scale, c.F32)
-        cap = number("softcap", softcap, c.F32) if softcap else None
-        if cap is not None:
-            if not softcap > 0:
+        cap = None if softcap is None else number("softcap", softcap, c.F32)
+        if cap is not None and softcap:
+            if not cap.owner.value > 0:
                 _fail("softcap to be positive, or 0 for none", softcap)
             views["softcap"] = cap
         mask, functions = _masks.set_functions(
@@ -193,20 +190,9 @@ class Call:
             for half, word in zip(_dropout.WORDS, dropout):
                 views[half] = number("dropout_rng", word, c.I32)
         turns = _rotary.set_views(self, rotary)
-        if isinstance(monoid_params, (str, bytes)) or not hasattr(
-            monoid_params, "__iter__"
-        ):
-            _fail(
-                "monoid_params to be a sequence of numbers",
-                arrays.describe(monoid_params),
-                TypeError,
-            )
-        for i, value in enumerate(monoid_params):
+        for i, value in enumerate(_params_of(monoid_params)):
             views["param%d" % i] = number("monoid_params", value, c.F32)
-
-        if not isinstance(precision, str) or precision not in _PRECISIONS:
-            _fail("precision to be one of %s" % ", ".join(_PRECISIONS), repr(precision))
-
+        checks.choice("precision", precision, _PRECISIONS)
         alibi = views.get("alibi_slopes")
         # The members of AttnAttentionDesc in order, from `dtype`.
         self.key = (
@@ -237,26 +223,18 @@ class Call:
             int(bool(batch_invariant)),
             append,
             int(v_dim is not None and v is None),
-        ) + functions + (int(dropout is not None),) + turns + (int(cascade),)
+        ) + functions + (int(dropout is not None),) + turns + (cascade,)
         self.key += (int(not deterministic),)
         self.desc = c.AttentionDesc(ctypes.sizeof(c.AttentionDesc), *self.key)
 
     @staticmethod
     def _aux_names(return_lse, return_aux):
-        if return_aux is None:
-            names = ()
-        elif isinstance(return_aux, str):
-            names = (return_aux,)
-        else:
-            names = tuple(return_aux)
-        if not all(isinstance(name, str) for name in names):
-            _fail("return_aux to hold names of outputs", repr(return_aux), TypeError)
+        names = () if return_aux is None else return_aux
+        names = checks.names("return_aux", names, "outputs")
         return (("lse",) if return_lse else ()) + names
 
     def _set_operands(self, q, k, v, layout):
-        axes = LAYOUTS.get(layout) if isinstance(layout, str) else None
-        if axes is None:
-            _fail("layout to be one of %s" % ", ".join(LAYOUTS), repr(layout))
+        axes = LAYOUTS[checks.choice("layout", layout, LAYOUTS)]
         self.layout, self.axes, self.like = layout, axes, q
         self.device = None
         operands = [("q", q), ("k", k)] + ([("v", v)] if v is not None else [])
@@ -326,19 +304,19 @@ class Call:
 
     def _set_causal(self, causal, window):
         if not (causal is None or isinstance(causal, str)) or causal not in c.CAUSAL:
-            _fail("causal to be None, 'top_left' or 'bottom_right'", repr(causal))
+            found = checks.shown(causal)
+            _fail("causal to be None, 'top_left' or 'bottom_right'", found)
         self.causal = causal
         if window is None:
             return
-        try:
-            left, right = window
-        except TypeError:
-            _fail("window to be a pair (left, right)", repr(window), TypeError)
-        except ValueError:
-            _fail("window to be a pair (left, right)", repr(window))
+        sizes = _tuple_of(window)
+        if sizes is None or len(sizes) != 2:
+            error = TypeError if sizes is None else ValueError
+            _fail("window to be a pair (left, right)", checks.shown(window), error)
+        left, right = sizes
         left, right = (_window_size(size) for size in (left, right))
         if left.owner.value < -1 or right.owner.value < -1:
-            _fail("window sizes of at least 0, or -1 for no bound", repr(window))
+            _fail("window sizes of at least 0, or -1 for no bound", tuple(window))
         if left.owner.value >= 0 or right.owner.value >= 0:
             self.views["window_left"], self.views["window_right"] = left, right
 
@@ -515,8 +493,45 @@ def _pick(lse, aux, results):
 
 def _window_size(size):
     """As a tensor of rank 0. What is wider than any tensor is no bound."""
-    is_wide = hasattr(size, "__index__") and operator.index(size) >= 2**31 - 1
+    try:
+        is_wide = operator.index(size) >= 2**31 - 1
+    except TypeError:
+        is_wide = False
     return arrays.scalar("window", -1 if is_wide else size, c.I32)
+
+
+def _tuple_of(values):
+    """Of what is no sequence None."""
+    try:
+        return tuple(values)
+    except TypeError:
+        return None
+
+
+def _params_of(values):
+    params = None if isinstance(values, (str, bytes)) else _tuple_of(values)
+    if params is None:
+        found = arrays.describe(values)
+        _fail("monoid_params to be a sequence of numbers", found, TypeError)
+    return params
+
+
+def _levels_of(cascade):
+    """The member `cascade` of the description."""
+    if isinstance(cascade, str) and cascade == "auto":
+        return -1
+    if arrays.is_bool(cascade):
+        return int(cascade)
+    try:
+        levels = operator.index(cascade)
+    except TypeError:
+        levels = None
+    if levels not in (1, 2, 3, 4):
+        _fail(
+            "cascade to be True, False, 'auto' or a number of levels from 1 to 4",
+            checks.shown(cascade),
+        )
+    return levels
 
 
 def _name(arg):

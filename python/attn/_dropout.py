@@ -7,7 +7,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import operator
 from typing import Any, Tuple
 
-from ._operands import fail as _fail
+from . import _checks as checks
+from ._checks import fail as _fail
 
 # The inputs of a kernel behind dropout_p.
 WORDS = tuple(
@@ -21,9 +22,7 @@ _WORD = 0xFFFFFFFF
 
 
 def _check_share(p):
-    if isinstance(p, bool) or not hasattr(p, "__float__"):
-        _fail("dropout_p to be a number between 0 and 1", repr(p), TypeError)
-    p = float(p)
+    p = checks.number("dropout_p", p, "a number between 0 and 1")
     if not 0.0 <= p <= 1.0:
         _fail("dropout_p between 0 and 1", p)
     return p
@@ -35,7 +34,7 @@ def numbers_of(rng):
     try:
         numbers = [operator.index(number) for number in rng]
     except TypeError:
-        _fail(what, repr(rng), TypeError)
+        _fail(what, checks.shown(rng), TypeError)
     if len(numbers) != 2:
         _fail(what, "%d numbers" % len(numbers))
     for number in numbers:
@@ -99,14 +98,10 @@ def dropout_mask(
     import numpy as np
 
     p, (seed, offset) = _check_share(p), numbers_of(rng)
-    sizes = []
-    for name, size in (("b", b), ("h", h), ("sq", sq), ("sk", sk)):
-        if isinstance(size, bool) or not hasattr(size, "__index__"):
-            _fail("%s to be an integer" % name, repr(size), TypeError)
-        sizes.append(operator.index(size))
-        if not 0 <= sizes[-1] < 2**31:
-            _fail("%s of at least 0 and below 2^31" % name, sizes[-1])
-    b, h, sq, sk = sizes
+    b, h, sq, sk = (
+        checks.integer(name, size, 0, 2**31 - 1)
+        for name, size in (("b", b), ("h", h), ("sq", sq), ("sk", sk))
+    )
     if p == 0.0 or p == 1.0:
         return np.full((b, h, sq, sk), p == 0.0)
     # As compiled code has it, of float32.

@@ -8,7 +8,7 @@ channels, or of a product with a matrix, are arrays that the scan reads.
 """
 
 from . import _arrays as arrays
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 
 _REGIONS = {
     # exp of what is positive may be infinite, and is not taken.

@@ -12,7 +12,7 @@ import re
 from typing import Any, Dict, List, Tuple
 
 from . import _arrays as arrays
-from ._operands import fail
+from ._checks import fail
 
 
 def parse(text: str) -> Dict[str, List[Tuple[str, str]]]:

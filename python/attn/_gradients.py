@@ -16,13 +16,14 @@ from typing import Any, Callable, Dict, Tuple
 
 from . import _arrays as arrays
 from . import _call
+from . import _checks as checks
 from . import _gradient_blocks as blocks
 from . import _gradient_sums as sums
 from . import _kernel
 from . import _library as c
 from . import _masks
 from . import _rotary
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 
 # Arguments that have gradients, by the names of the kernel's inputs.
 _NAMES = ("q", "k", "v", "scale", "softcap", "bias", "alibi_slopes", "sinks")
@@ -107,8 +108,8 @@ def differentiate(text: str, *, inputs: Any = None, source_name: str = None) -> 
     if not isinstance(text, (str, bytes)):
         _fail("MLIR text", arrays.describe(text), TypeError)
     data = text.encode() if isinstance(text, str) else text
-    if inputs is not None and not isinstance(inputs, str):
-        inputs = ",".join(inputs)
+    if inputs is not None:
+        inputs = ",".join(checks.names("inputs", inputs, "arguments"))
     texts = []
     take = c._TEXT(lambda text, user: texts.append(text.decode()))
     names = None if inputs is None else inputs.encode()
@@ -212,10 +213,8 @@ class Plan:
         if options.get("rolling"):
             _fail("attention without a rolling cache", "rolling", NotImplementedError)
         _rotary.check_traced(options.get("rotary"))
-        if inputs is not None and not isinstance(inputs, str):
-            if not hasattr(inputs, "__iter__"):
-                _fail("inputs to hold names of arguments", repr(inputs), TypeError)
-            inputs = tuple(inputs)
+        if inputs is not None:
+            inputs = checks.names("inputs", inputs, "arguments")
         wants_bias = inputs is None or "bias" in inputs
         if options.get("bias") is not None and wants_bias:
             options["bias"] = _whole(options["bias"])
@@ -340,8 +339,6 @@ class Plan:
         there += list(floats)
         if inputs is None:
             return tuple(n for n in there if n in _DEFAULT or floats.get(n))
-        if isinstance(inputs, str):
-            inputs = (inputs,)
         for name in inputs:
             if name not in there:
                 _fail(

@@ -19,7 +19,7 @@ from . import _attention
 from . import _call
 from . import _gradients
 from . import _operands
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 
 # What may be traced, and of it what may have a gradient.
 _ARRAYS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")

@@ -5,10 +5,13 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import ctypes
+import os
 from typing import Any, Dict, List, Optional, Tuple
 
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _library as c
+from ._checks import fail as _fail
 
 PHASES = ("input", "aggregate", "schedule", "tile")
 PHASES += ("vector", "llvm", "gpu", "nvvm", "ptx", "llvm-ir")
@@ -84,6 +87,13 @@ def _not_pickled():
         "attn: expected what can be pickled, but got a kernel, which is code of this "
         "process; keep its text, kernel.mlir('input'), and compile that"
     )
+
+
+class _Text(str):
+    """A text whose call is the text: `Kernel.ptx` was a method once."""
+
+    def __call__(self):
+        return str(self)
 
 
 class Kernel:
@@ -181,27 +191,31 @@ class Kernel:
         Raises:
             ValueError: there is no such phase, or compilation stopped before.
         """
-        text = c.lib.attnKernelIr(self._pointer, phase.encode() if phase else None)
+        text = None
+        if phase is None or isinstance(phase, str):
+            name = phase.encode() if phase else None
+            text = c.lib.attnKernelIr(self._pointer, name)
         if text is None:
-            raise ValueError(
-                "attn: expected a phase that this kernel went through, of %s, but got "
-                "%r" % (", ".join(PHASES), phase)
+            _fail(
+                "a phase that this kernel went through, of %s" % ", ".join(PHASES),
+                checks.shown(phase),
             )
         return text.decode()
 
+    @property
     def ptx(self) -> str:
-        """The assembly of a kernel for a GPU.
+        """The assembly of a kernel for a GPU; `ptx()` is the same.
 
         Raises:
             ValueError: the kernel is for a CPU, or compilation stopped before.
         """
         text = c.lib.attnKernelPtx(self._pointer)
         if text is None:
-            raise ValueError(
-                "attn: expected a kernel for a GPU that is compiled to the end, but "
-                "got one for %s" % self.target
+            _fail(
+                "a kernel for a GPU that is compiled to the end",
+                "one for %s" % self.target,
             )
-        return text.decode()
+        return _Text(text.decode())
 
     def cubin(self) -> Optional[bytes]:
         """The machine code of a kernel for a GPU, where ptxas was found to make
@@ -320,15 +334,20 @@ class Kernel:
 
 
 def _options(target, until_after, dump_phases_to, source_name, keep_ir, no_cache=False):
-    def encode(text):
-        return None if text is None else str(text).encode()
+    def encode(name, text):
+        if text is None:
+            return None
+        text = os.fspath(text) if isinstance(text, os.PathLike) else text
+        if not isinstance(text, str):
+            _fail("%s to be text" % name, arrays.describe(text), TypeError)
+        return text.encode()
 
     return c.CompileOptions(
         structSize=ctypes.sizeof(c.CompileOptions),
-        target=encode(target),
-        untilAfter=encode(until_after),
-        dumpPhasesTo=encode(dump_phases_to),
-        sourceName=encode(source_name),
+        target=encode("target", target),
+        untilAfter=encode("until_after", until_after),
+        dumpPhasesTo=encode("dump_phases_to", dump_phases_to),
+        sourceName=encode("source_name", source_name),
         keepIr=keep_ir,
         noCache=no_cache,
     )

@@ -4,12 +4,12 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
-import operator
 from typing import Any, Optional, Tuple, Union
 
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _library as c
-from ._operands import fail
+from ._checks import fail
 
 _DEAD, _PARTIAL, _FULL = 0, 1, 2
 # What an index may be: the classes of a table are made anew for each number of
@@ -229,15 +229,9 @@ class BlockMask:
 
 def _pair(size):
     sizes = size if isinstance(size, (tuple, list)) else (size, size)
-    isGood = len(sizes) == 2 and all(
-        hasattr(x, "__index__")
-        and not isinstance(x, bool)
-        and 0 < operator.index(x) < 2**31
-        for x in sizes
-    )
-    if not isGood:
-        fail("BLOCK_SIZE to be a positive integer, or two", repr(size))
-    return operator.index(sizes[0]), operator.index(sizes[1])
+    if len(sizes) != 2:
+        fail("BLOCK_SIZE to be a positive integer, or two", checks.shown(size))
+    return tuple(checks.integer("BLOCK_SIZE", x, 1, 2**31 - 1) for x in sizes)
 
 
 def _is_on_gpu(array):

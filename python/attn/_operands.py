@@ -5,10 +5,10 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
-import operator
-
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _library as c
+from ._checks import fail
 
 # Where b, h, s and d are among the dimensions of q, k, v and the output.
 LAYOUTS = {
@@ -25,10 +25,6 @@ POOLS = {
 }
 
 
-def fail(expected, got, error=ValueError):
-    raise error("attn: expected %s, but got %s" % (expected, got))
-
-
 def set_cache(call, block_table, k_start, rolling, batch_invariant):
     if block_table is not None:
         table = arrays.vector("block_table", block_table, c.I32, call.device)
@@ -40,7 +36,8 @@ def set_cache(call, block_table, k_start, rolling, batch_invariant):
         if len(start.shape) != 1:
             fail("k_start of shape [b]", list(start.shape))
         call.views["k_start"] = start
-    if rolling and batch_invariant:
+    checks.boolean("batch_invariant", batch_invariant)
+    if checks.boolean("rolling", rolling) and batch_invariant:
         fail(
             "batch_invariant=True without a rolling cache, whose key tiles start "
             "at a key that moves",
@@ -57,10 +54,8 @@ def set_values(call, v, v_dim):
     """The first columns of k, where there is no v."""
     if v_dim is None:
         return
-    if isinstance(v_dim, bool) or not hasattr(v_dim, "__index__"):
-        fail("v_dim to be an integer", repr(v_dim), TypeError)
     key = call.views["k"]
-    v_dim, most = operator.index(v_dim), key.shape[-1]
+    v_dim, most = checks.integer("v_dim", v_dim), key.shape[-1]
     if v is not None:
         if v_dim != call.views["v"].shape[-1]:
             fail("v_dim of v, %d, or v=None" % call.views["v"].shape[-1], v_dim)

@@ -9,10 +9,11 @@ import re
 from typing import Any, Sequence
 
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _kernel
 from . import _library as c
 from ._attention import attention
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 from ._scans import as_float, as_own
 from ._states import merge_states
 
@@ -47,8 +48,10 @@ def prefix_states(
         o [b, h, t // every, dv], the monoid's first output; with softmax (o, lse),
         lse [b, h, t // every].
     """
-    if isinstance(every, bool) or not hasattr(every, "__index__") or every < 1:
-        _fail("every to be an integer of 1 or more", repr(every), TypeError)
+    every = checks.integer("every", every, 1)
+    if not isinstance(monoid, str):
+        found = arrays.describe(monoid)
+        _fail("monoid to be a name or MLIR text", found, TypeError)
     several = list(scores) if isinstance(scores, (list, tuple)) else [scores]
     if not several:
         _fail("scores", "none")

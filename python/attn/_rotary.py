@@ -4,12 +4,12 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
-import operator
 from typing import Any
 
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _library as c
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 
 
 class Rotary:
@@ -42,9 +42,7 @@ class Rotary:
         self, cos: Any, sin: Any, *, interleaved: bool = False, by_slot: bool = False
     ) -> None:
         for name, value in (("interleaved", interleaved), ("by_slot", by_slot)):
-            if not arrays.is_bool(value):
-                found = arrays.describe(value)
-                _fail("%s to be True or False" % name, found, TypeError)
+            checks.boolean(name, value)
         shapes = []
         for name, table in (("cos", cos), ("sin", sin)):
             found = arrays.view(name, table)
@@ -75,14 +73,14 @@ class Rotary:
         """
         import numpy
 
-        channels, positions = operator.index(channels), operator.index(positions)
+        channels = checks.integer("channels", channels)
+        positions = checks.integer("positions", positions, 0, 2**31 - 1)
         if channels < 2 or channels % 2:
             _fail("an even number of channels, at least 2", channels)
-        if positions < 0:
-            _fail("at least 0 positions", positions)
-        if not 0 < float(base) < float("inf"):
+        base = checks.number("base", base)
+        if not 0 < base < float("inf"):
             _fail("a base above 0, and finite", base)
-        rates = float(base) ** -(numpy.arange(0, channels, 2) / channels)
+        rates = base ** -(numpy.arange(0, channels, 2) / channels)
         angles = numpy.arange(positions)[:, None] * rates
         cos, sin = (f(angles).astype(numpy.float32) for f in (numpy.cos, numpy.sin))
         return Rotary(cos, sin, interleaved=interleaved, by_slot=by_slot)

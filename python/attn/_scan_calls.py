@@ -7,8 +7,9 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from typing import Any, Optional
 
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _scans
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 
 
 def scan(
@@ -83,11 +84,11 @@ def scan(
     """
     own = "gated_decay" if log_weight is None else "mlstm"
     own = None if decay is None else own
-    if monoid is not None and monoid != own:
+    if monoid is not None and not (isinstance(monoid, str) and monoid == own):
         _fail(
             "monoid=%r, since decay and log_weight say which; attn.prefix_states "
             "has the prefixes of other monoids" % (own,),
-            repr(monoid),
+            checks.shown(monoid),
         )
     if slots is not None and initial_state is None:
         _fail("a pool as initial_state with slots", "None")
@@ -125,10 +126,7 @@ def scan(
             finalize=finalize,
             **options
         )
-    if isinstance(states_every, bool) or not hasattr(states_every, "__index__"):
-        _fail("states_every to be an integer", repr(states_every), TypeError)
-    if states_every < 1:
-        _fail("states_every of 1 or more", states_every)
+    states_every = checks.integer("states_every", states_every, 1)
     for name, given in (
         ("cu_seqlens", cu_seqlens is not None),
         ("lengths", lengths is not None),
@@ -271,8 +269,8 @@ def scan_step(
     is_token = len(q.shape) == 3
     if len(q.shape) not in (3, 4):
         _fail("q of 3 or 4 dimensions", arrays.describe(q))
-    if is_token and layout != "bhsd":
-        _fail("layout 'bhsd' with q [b, h, d]", repr(layout))
+    if is_token and not (isinstance(layout, str) and layout == "bhsd"):
+        _fail("layout 'bhsd' with q [b, h, d]", checks.shown(layout))
 
     def wide(name, x, axis=2):
         if x is None or not is_token:

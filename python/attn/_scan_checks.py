@@ -5,14 +5,12 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 from . import _arrays as arrays
-from ._operands import fail as _fail
+from . import _checks as checks
+from ._checks import fail as _fail
 
 
 def check_segments(segments, is_packed, whole, slots, log_weight, erase, beta):
-    if isinstance(segments, bool) or not hasattr(segments, "__index__"):
-        _fail("segments to be an integer", repr(segments), TypeError)
-    if not 1 <= segments <= 1024:
-        _fail("segments between 1 and 1024", segments)
+    segments = checks.integer("segments", segments, 1, 1024)
     for name, given in (
         ("cu_seqlens", is_packed),
         ("causal=False", whole),

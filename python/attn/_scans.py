@@ -10,11 +10,12 @@ its types and channels. Batches, heads and tokens are free in it.
 from typing import Any, Optional
 
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _features
 from . import _kernel
 from . import _library as c
+from ._checks import fail as _fail
 from ._operands import LAYOUTS
-from ._operands import fail as _fail
 from ._scan_checks import check_segments, check_slots, check_together
 
 _FLOATS = (c.F32, c.F16, c.BF16)
@@ -22,12 +23,6 @@ _PARTS = ("S", "z", "m")
 
 # What arrays in host memory are compiled for; tests say an emulator here.
 _host_target = None
-
-
-def _flag(name, value):
-    if not arrays.is_bool(value):
-        _fail("%s to be True or False" % name, arrays.describe(value), TypeError)
-    return bool(value)
 
 
 def as_own(name, value, like):
@@ -97,9 +92,7 @@ class Problem:
 
     def __init__(self, q, k, v, layout, cu_seqlens, reverse=False, is_step=False):
         self.is_step = is_step
-        axes = LAYOUTS.get(layout) if isinstance(layout, str) else None
-        if axes is None:
-            _fail("layout to be one of %s" % ", ".join(LAYOUTS), repr(layout))
+        axes = LAYOUTS[checks.choice("layout", layout, LAYOUTS)]
         views = [arrays.view(n, x) for n, x in zip("qkv", (q, k, v))]
         self.device = views[0].device
         for name, view in zip("kv", views[1:]):
@@ -478,12 +471,12 @@ def run_scan(
     gate_map=None,
     finalize=None,
 ):
-    normalize, qk_l2norm = _flag("normalize", normalize), _flag("qk_l2norm", qk_l2norm)
-    return_state, causal = _flag("return_state", return_state), _flag("causal", causal)
-    if state_layout not in ("kv", "vk"):
-        _fail("state_layout to be 'kv' or 'vk'", repr(state_layout))
-    if direction not in ("forward", "reverse", "whole"):
-        _fail("direction to be 'forward', 'reverse' or 'whole'", repr(direction))
+    normalize = checks.boolean("normalize", normalize)
+    qk_l2norm = checks.boolean("qk_l2norm", qk_l2norm)
+    return_state = checks.boolean("return_state", return_state)
+    causal = checks.boolean("causal", causal)
+    checks.choice("state_layout", state_layout, ("kv", "vk"))
+    checks.choice("direction", direction, ("forward", "reverse", "whole"))
     whole = direction == "whole" or not causal
     reverse = direction == "reverse"
     for name, value in (("beta", beta), ("erase", erase)):
@@ -540,9 +533,7 @@ def run_scan(
         )
         if when == "before":
             problem.flags.append("erase_before")
-    if read not in ("after", "before"):
-        _fail("read to be 'after' or 'before'", repr(read))
-    if read == "before":
+    if checks.choice("read", read, ("after", "before")) == "before":
         problem.flags.append("read_before")
     if bonus is not None:
         bonus = as_own("bonus", bonus, q)

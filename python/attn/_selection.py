@@ -7,7 +7,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import functools
 from typing import Any, Tuple
 
+from . import _arrays as arrays
+from . import _checks as checks
 from ._attention import attention
+from ._checks import fail as _fail
 
 # Key numbers are float32 in a state, exact up to here.
 _MOST_KEYS = 1 << 24
@@ -127,15 +130,12 @@ def top_keys(q: Any, k: Any, count: int, **options: Any) -> Tuple[Any, Any]:
     The kernel compares the keys of a tile with a row's last score, and looks at those
     alone that are above it (docs/Masks.md, "Selections").
     """
-    if not isinstance(count, int) or not 1 <= count <= _MOST_COUNT:
-        raise ValueError("top_keys: expected count from 1 to %d, but got %r"
-                         % (_MOST_COUNT, count))
-    if k.shape[-2] >= _MOST_KEYS:
-        raise ValueError("top_keys: expected fewer than %d keys, but got %d"
-                         % (_MOST_KEYS, k.shape[-2]))
+    count = checks.integer("count", count, 1, _MOST_COUNT)
+    if max(arrays.view("k", k).shape, default=0) >= _MOST_KEYS:
+        _fail("fewer than %d keys" % _MOST_KEYS, arrays.describe(k))
     for name in ("monoid", "return_aux", "return_lse", "out"):
         if name in options:
-            raise ValueError("top_keys: expected no option %r" % name)
+            _fail("no option of outputs for top_keys", repr(name))
     names = ["%s%d" % (x, i) for i in range(count) for x in "sp"]
     first, more = attention(q, k, None, monoid=_monoid(count), return_aux=names[1:],
                             **options)

@@ -8,12 +8,10 @@ import ctypes
 from typing import Any, Tuple
 
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _library as c
+from ._checks import fail as _fail
 from ._operands import LAYOUTS
-
-
-def _fail(expected, got, error=ValueError):
-    raise error("attn: expected %s, but got %s" % (expected, got))
 
 
 def _stack(name, parts):
@@ -96,9 +94,7 @@ def merge_states(
     Raises:
         ValueError, TypeError: what was given does not fit.
     """
-    axes = LAYOUTS.get(layout) if isinstance(layout, str) else None
-    if axes is None:
-        _fail("layout to be one of %s" % ", ".join(LAYOUTS), repr(layout))
+    axes = LAYOUTS[checks.choice("layout", layout, LAYOUTS)]
     stacked_o, stacked_lse = _parts_of(o1, lse1, o2, lse2)
     like = stacked_o
     o, lse = arrays.view("o", stacked_o), arrays.view("lse", stacked_lse)

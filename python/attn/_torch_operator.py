@@ -22,7 +22,7 @@ from . import _gradients
 from . import _masks
 from . import _operands
 from . import _torch
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 
 # The tensors of the operator, in order, then its options.
 TENSORS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")

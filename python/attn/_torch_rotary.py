@@ -11,7 +11,7 @@ import torch
 
 from . import _rotary
 from ._operands import LAYOUTS
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 
 
 def turned(q, k, rotary, layout, causal, kv_lengths, cu_seqlens, caches):

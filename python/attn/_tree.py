@@ -8,9 +8,10 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 from typing import Any, Optional
 
 from . import _arrays as arrays
+from . import _checks as checks
 from . import _scans
 from ._attention import attention
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 from ._states import merge_states
 
 _NUMBERS = ("decay", "beta", "weight")
@@ -84,12 +85,10 @@ class StateTree:
     """
 
     def __init__(self, leaf: int = 512, **options: Any):
-        if isinstance(leaf, bool) or not hasattr(leaf, "__index__") or leaf < 1:
-            _fail("leaf to be an integer of 1 or more", repr(leaf), TypeError)
-        self.leaf = int(leaf)
-        self._monoid = options.pop("monoid", None)
-        if self._monoid not in (None, "softmax"):
-            _fail("monoid to be None, for scans, or 'softmax'", repr(self._monoid))
+        self.leaf = checks.integer("leaf", leaf, 1)
+        self._monoid = monoid = options.pop("monoid", None)
+        if not (monoid is None or isinstance(monoid, str) and monoid == "softmax"):
+            _fail("monoid to be None, for scans, or 'softmax'", checks.shown(monoid))
         known = (
             ("scale",)
             if self._monoid
@@ -183,8 +182,7 @@ class StateTree:
         weight: Any = None,
     ) -> None:
         """Replaces token i and those behind it, as many as there are in k."""
-        if isinstance(i, bool) or not hasattr(i, "__index__"):
-            _fail("i to be an integer", repr(i), TypeError)
+        i = checks.integer("i", i)
         rows, count = self._given(k, v, decay, beta, weight)
         if not 0 <= i <= self.tokens - count:
             _fail(
@@ -305,9 +303,7 @@ class StateTree:
     def state(self, t: Optional[int] = None) -> Any:
         """The state after the first t tokens, all by default: a dict as attn.scan
         returns it; of attention (o, lse) for the last queries read."""
-        t = self.tokens if t is None else t
-        if isinstance(t, bool) or not hasattr(t, "__index__"):
-            _fail("t to be an integer", repr(t), TypeError)
+        t = self.tokens if t is None else checks.integer("t", t)
         if not 0 <= t <= self.tokens:
             _fail("t of the %d tokens" % self.tokens, t)
         if not self._rows:

@@ -12,7 +12,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 from . import _arrays as arrays
-from ._operands import fail as _fail
+from ._checks import fail as _fail
 from ._scan_calls import scan as _scan
 from ._scans import as_own as _as_own, unit_stride as _unit_stride
 

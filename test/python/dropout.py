@@ -356,7 +356,7 @@ def test_errors():
         raises(ValueError, "to have 64 bits", f, q, q, q, dropout_p=0.1,
                dropout_rng=state)
         raises(ValueError, "to have 64 bits", f, q, q, q, dropout_rng=state)
-    raises(ValueError, "sq of at least 0", attn.dropout_mask, (0, 0), 0.1, 1, 1, -1, 1)
+    raises(ValueError, "sq between 0 and", attn.dropout_mask, (0, 0), 0.1, 1, 1, -1, 1)
     raises(TypeError, "sk to be an integer", attn.dropout_mask, (0, 0), 0.1, 1, 1, 1,
            1.0)
 

@@ -148,6 +148,24 @@ bad(ValueError, "out to be writable", out=frozen)
 bad(ValueError, "stride 1 in its last dimension",
     out=np.zeros((2, 4, 24, 33), "f4").swapaxes(2, 3))
 bad(ValueError, "memory of its own", q=out, k=k[..., :24], out=out)
+# Arrays where a flag, a name or a number belongs: one line, and no truth of theirs.
+few = np.zeros((2, 4), np.float32)
+for name in ("return_lse", "rolling", "batch_invariant", "deterministic"):
+    bad(TypeError, name + " to be True or False, but got float32 of shape [2, 4]",
+        **{name: few})
+    bad(TypeError, name + " to be True or False, but got str 'yes'", **{name: "yes"})
+bad(TypeError, "softcap to be a number, but got float32 of shape [2, 4]", softcap=few)
+bad(TypeError, "dropout_p to be a number between 0 and 1, but got float32",
+    dropout_p=few)
+for name in ("causal", "layout", "precision", "cascade"):
+    bad(ValueError, "but got float32 of shape [2, 4]", **{name: few})
+bad(TypeError, "return_aux to hold names of outputs, but got 5", return_aux=5)
+bad(TypeError, "return_aux to hold names of outputs, but got float32", return_aux=few)
+bad(TypeError, "monoid_params to be a sequence", monoid_params=np.float32(2))
+bad(TypeError, "window to be an integer of 32 bits, but got float32 of shape [4]",
+    window=few)
+bad(NotImplementedError, "functions of Python are not supported yet",
+    monoid=lambda s: s)
 
 # Threads and compiling.
 fails(ValueError, "between 0 and", attn.set_num_threads, -1)
@@ -166,7 +184,14 @@ fails(ValueError, "cpu-z80", attn.compile, q, k, v, target="cpu-z80")
 fails(ValueError, "phase", attn.compile, q, k, v, until_after="machine")
 kernel = attn.compile(q, k, v)
 fails(ValueError, "expected a phase", kernel.mlir, "machine")
-fails(ValueError, "for a GPU", kernel.ptx)
+fails(ValueError, "for a GPU", lambda: kernel.ptx)
+fails(ValueError, "expected a phase", kernel.mlir, few)
+fails(TypeError, "target to be text, but got int 5", attn.compile, q, k, v, target=5)
+fails(TypeError, "inputs to hold names of arguments", attn.attention_vjp, q, k, v,
+      inputs=few)
+fails(AttributeError, "which is not there yet; attn.attention(", getattr, attn,
+      "flash_attn_func")
+assert not hasattr(attn, "flex_attention") and not hasattr(attn, "nothing")
 fails(TypeError, "the inputs q: f32[b, hq, sq, 40]", kernel, q, k)
 fails(TypeError, "and w", kernel, q, k, v, w=v)
 fails(ValueError, "'k' of shape", kernel, q, q[:1], v)

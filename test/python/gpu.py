@@ -154,8 +154,8 @@ asked.clear()
 assert "captured" in log()
 
 kernel = attn.compile(q, k, v)
-assert kernel.target == "sm_90a" and ".target sm_90a" in kernel.ptx()
-assert kernel.cubin() is None and kernel.mlir("ptx") == kernel.ptx()
+assert kernel.target == "sm_90a" and ".target sm_90a" in kernel.ptx
+assert kernel.cubin() is None and kernel.mlir("ptx") == kernel.ptx
 kernel.load()
 assert kernel(q, k, v).is_cuda
 

@@ -88,9 +88,9 @@ else:
 
 q = k = np.zeros((1, 1, 4, 16), "f4")
 for call, text in (
-    (lambda: attn.top_keys(q, k, 0), "expected count from 1 to 32, but got 0"),
-    (lambda: attn.top_keys(q, k, 33), "expected count from 1 to 32, but got 33"),
-    (lambda: attn.top_keys(q, k, 2, monoid="softmax"), "expected no option 'monoid'"),
+    (lambda: attn.top_keys(q, k, 0), "expected count between 1 and 32, but got 0"),
+    (lambda: attn.top_keys(q, k, 33), "expected count between 1 and 32, but got 33"),
+    (lambda: attn.top_keys(q, k, 2, monoid="softmax"), "but got 'monoid'"),
 ):
     try:
         call()

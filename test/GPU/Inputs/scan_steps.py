@@ -49,7 +49,7 @@ for target, rule, states, flag in (
     ("sm_90a", "gated delta", "bf16", "values_first"),
     ("sm_80", "kda", "f32", "values_first"),
 ):
-    ptx = attn.compile(text(rule, states, flag), target=target).ptx()
+    ptx = attn.compile(text(rule, states, flag), target=target).ptx
     result = ptxas.assemble(ptx, target)
     # 32 value channels are 4096 numbers; k and q are two accesses or more.
     first = ptx[: ptx.index("ex2.")]
