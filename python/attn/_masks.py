@@ -185,7 +185,7 @@ class BlockMask:
             self._lists.append(
                 ("full_kv", _FULL, full_kv_num_blocks, full_kv_indices)
             )
-        self._table = None
+        self._table = self._bits = None
         self._tables = {}
 
     @classmethod
@@ -203,14 +203,23 @@ class BlockMask:
         """Of a table [b, hq, query blocks, key blocks] (b and hq may be 1 or absent)
         of int8: 0 for a dead block, 1 for a partial one, 2 for a full one."""
         mask = cls([[0]], [[[]]], BLOCK_SIZE=BLOCK_SIZE, mask_mod=mask_mod)
-        found = arrays.view("classes", classes)
-        if found.dtype != c.I8 or len(found.shape) not in (2, 3, 4):
-            fail(
-                "classes of int8, [b, hq, query blocks, key blocks]",
-                arrays.describe(classes),
-                TypeError,
-            )
-        mask._table = classes.reshape((1,) * (4 - len(found.shape)) + found.shape)
+        what = "classes of int8, [b, hq, query blocks, key blocks]"
+        mask._table = _of_blocks(what, classes, c.I8)
+        return mask
+
+    @classmethod
+    def from_bits(
+        cls,
+        bits: Any,
+        BLOCK_SIZE: Union[int, Tuple[int, int]] = 128,
+        mask_mod: Optional[str] = None,
+    ) -> "BlockMask":
+        """Of bits [b, hq, query blocks, bytes] (b and hq may be 1 or absent) of uint8,
+        as cuDNN has them: bit n % 8 of byte n / 8, from the lowest on, says whether
+        block n of the keys is seen, which `mask_mod` then tests."""
+        mask = cls([[0]], [[[]]], BLOCK_SIZE=BLOCK_SIZE, mask_mod=mask_mod)
+        what = "bits of uint8, [b, hq, query blocks, key blocks / 8]"
+        mask._bits = _of_blocks(what, bits, c.U8)
         return mask
 
     def classes(self, key_blocks: int) -> Any:
@@ -220,11 +229,42 @@ class BlockMask:
             return self._table
         table = self._tables.get(key_blocks)
         if table is None:
-            table = _tabulate(self._lists, key_blocks)
+            if self._bits is not None:
+                kind = _FULL if self.mask_mod is None else _PARTIAL
+                table = _unpack(self._bits, key_blocks, kind)
+            else:
+                table = _tabulate(self._lists, key_blocks)
             if len(self._tables) >= _MOST_TABLES:
                 self._tables.clear()
             self._tables[key_blocks] = table
         return table
+
+
+def _of_blocks(what, array, dtype):
+    """An array of 2 to 4 dimensions as one of 4."""
+    found = arrays.view("blocks", array)
+    missing = 4 - len(found.shape)
+    if found.dtype != dtype or missing not in (0, 1, 2):
+        fail(what, arrays.describe(array), TypeError)
+    return array.reshape((1,) * missing + found.shape)
+
+
+def _unpack(bits, columns, kind):
+    """The classes that bits say, `kind` where they are set."""
+    if bits.shape[3] != -(-columns // 8):
+        fail(
+            "bits of %d blocks of keys, %d bytes" % (columns, -(-columns // 8)),
+            bits.shape[3],
+        )
+    lead = tuple(bits.shape[:3])
+    if not arrays.is_torch(bits):
+        np = arrays.numpy_module()
+        table = np.unpackbits(bits, axis=3, count=columns, bitorder="little")
+        return table.astype(np.int8) * np.int8(kind)
+    torch = arrays.torch_module()
+    places = torch.arange(8, dtype=torch.int32, device=bits.device)
+    table = (bits.int()[..., None] >> places & 1).to(torch.int8) * kind
+    return table.reshape(lead + (8 * bits.shape[3],))[..., :columns].contiguous()
 
 
 def _pair(size):

@@ -122,6 +122,48 @@ alive = expand(picked, (128, 128), 512, 1024, True)
 check("best blocks", attn.attention(q, k, v, block_mask=blocks),
       attention(q, k, v, mask=alive)[0])
 
+# Bits, the lowest first, as of cuDNN; with 11 blocks of keys in two bytes.
+q, k, v = qkv(rng, b=2, hq=4, hk=2, sq=90, sk=170, d=32, dv=32)
+bits = rng.integers(0, 256, (2, 1, 6, 2)).astype(np.uint8)
+classes = 2 * np.unpackbits(bits, axis=3, bitorder="little")[..., :11]
+i, j = np.arange(90)[:, None], np.arange(170)[None, :]
+check("bits",
+      attn.attention(q, k, v, block_mask=attn.BlockMask.from_bits(bits, 16)),
+      attention(q, k, v, mask=expand(classes, (16, 16), 90, 170, True))[0])
+odd = attn.BlockMask.from_bits(bits[0, 0], 16, mask_mod=ODD)
+classes = np.minimum(classes[:1], 1)
+check("bits and a mask",
+      attn.attention(q, k, v, block_mask=odd, captures={"three": 1}),
+      attention(q, k, v, mask=expand(classes, (16, 16), 90, 170,
+                                     (i + j) % 3 != 1))[0])
+fails(ValueError, "bits of 11 blocks of keys, 2 bytes, but got 1", attn.attention, q, k,
+      v, block_mask=attn.BlockMask.from_bits(bits[..., :1], 16))
+fails(TypeError, "bits of uint8", attn.BlockMask.from_bits, bits.astype(np.int8))
+
+# Gathered keys, as docs/Masks.md has them: its own lines, and a GPU's emulator.
+hq, d = 4, 64
+q, k, v = (rng.standard_normal((512, heads, d)).astype("f2") for heads in (4, 2, 2))
+page = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../docs/Masks.md")
+with open(page) as text:
+    lines = text.read().split("### Gathered keys")[1].split("```")[1]
+exec(lines.split("\n", 1)[1])
+heads = lambda x: x.reshape(1, 512, -1, d).transpose(0, 2, 1, 3)
+alive = np.zeros((8, 64, 512), bool)
+for block, keys in enumerate(chosen):
+    alive[block][:, keys] = keys <= 64 * block + np.arange(64)[:, None]
+want = attention(heads(q), heads(k), heads(v), mask=alive.reshape(512, 512))[0]
+check("gathered", heads(o.reshape(512, 4, d)), want, "float16")
+for target in ("emulator:sm_80", "emulator:sm_90a"):
+    kernel = attn.compile(q.reshape(8, 64, hq, d), k[:, None], v[:, None],
+                          layout="bshd", block_table=chosen, mask_mod=past,
+                          captures={"chosen": chosen, "rows": 64}, target=target)
+    given = dict(q=q.reshape(8, 64, hq, d).swapaxes(1, 2), k=k[:, :, None],
+                 v=v[:, :, None], block_table=chosen, chosen=chosen,
+                 rows=np.array(64, np.int32))
+    o = kernel(*(given[arg.name] for arg in kernel.inputs))
+    check("gathered on " + target, heads(o.swapaxes(1, 2).reshape(512, 4, d)), want,
+          "float16")
+
 # On a GPU's emulator.
 q, k, v = qkv(rng, b=1, hq=2, hk=1, sq=200, sk=300, d=64, dv=64, dtype=np.float16)
 classes = rng.choice([0, 1, 2], (1, 2, 2, 3)).astype(np.int8)
