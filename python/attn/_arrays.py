@@ -186,8 +186,8 @@ def misaligned(name):
 
 def without_memory(name):
     return ValueError(
-        "attn: expected %s with memory, but the tensor has none, as under "
-        "torch.vmap; call attn.attention with one more batch instead" % name
+        "attn: expected %s with memory, but the tensor has none, as under torch.func; "
+        "call attn.attention outside, with one more batch, or attn.attention_vjp" % name
     )
 
 

@@ -520,85 +520,120 @@ void ShareKernel::buildGather(Value rows, Value tables, Value counts,
 // The plan
 //===----------------------------------------------------------------------===//
 
-void PlanBuilder::convertShare(ShareOp op) {
+namespace {
+
+/// Sizes of an `attn.share` in the plan: sequences, pages of a table, key
+/// heads, sequences of a group (0 where it would be one), rows of a sequence
+/// and a key head, and groups of a level and of all.
+struct ShareSizes {
+  Value sequences, pages, keyHeads, slots, rows, ofLevel, groups;
+};
+
+/// Memory of its results, and the lists of ShareKernel in their order.
+struct ShareMemory {
+  Value gathered, tables, keys, counts, starts, places;
+  SmallVector<Value> lists;
+};
+
+/// Builds what the plan says of sizes and memory.
+struct SharePlan {
+  OpBuilder &b;
+  ShareOp op;
   Location loc = op.getLoc();
-  auto at = [&](int64_t value) { return index(value, loc); };
+
+  ShareSizes makeSizes(const IRMapping &mapping);
+  ShareMemory makeMemory(const ShareSizes &sizes);
+
+  Value at(int64_t value) {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  }
+  Value divide(Value x, Value y) {
+    return arith::DivUIOp::create(b, loc, x, y);
+  }
+  Value times(Value x, Value y) { return arith::MulIOp::create(b, loc, x, y); }
+  Value plus(Value x, Value y) { return arith::AddIOp::create(b, loc, x, y); }
+  Value positive(Value x) { return arith::MaxUIOp::create(b, loc, x, at(1)); }
+  Value make(ArrayRef<int64_t> shape, ArrayRef<Value> sizes, Type type) {
+    return tile::WorkspaceOp::create(b, loc, MemRefType::get(shape, type),
+                                     sizes);
+  }
+};
+
+ShareSizes SharePlan::makeSizes(const IRMapping &mapping) {
   auto dim = [&](Value tensor, int64_t d) -> Value {
     return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
   };
-  auto toI32 = [&](Value value) -> Value {
-    return arith::IndexCastOp::create(b, loc, b.getI32Type(), value);
-  };
-  auto divide = [&](Value x, Value y) -> Value {
-    return arith::DivUIOp::create(b, loc, x, y);
-  };
-  auto times = [&](Value x, Value y) -> Value {
-    return arith::MulIOp::create(b, loc, x, y);
-  };
-  auto plus = [&](Value x, Value y) -> Value {
-    return arith::AddIOp::create(b, loc, x, y);
-  };
-  auto positive = [&](Value x) -> Value {
-    return arith::MaxUIOp::create(b, loc, x, at(1));
-  };
   auto rowsType = cast<RankedTensorType>(op.getQueries().getType());
-  int64_t numRows = rowsType.getDimSize(2), levels = op.getLevels();
-  Value sequences = dim(op.getQuery(), 0), pages = dim(op.getTable(), 1);
-  Value keyHeads = dim(op.getKey(), 1);
-  Value rows = times(divide(dim(op.getQuery(), 1), positive(keyHeads)),
+  ShareSizes sizes;
+  sizes.sequences = dim(op.getQuery(), 0);
+  sizes.pages = dim(op.getTable(), 1);
+  sizes.keyHeads = dim(op.getKey(), 1);
+  sizes.rows = times(divide(dim(op.getQuery(), 1), positive(sizes.keyHeads)),
                      dim(op.getQuery(), 2));
-  Value slots = divide(at(numRows), positive(rows));
+  Value slots = divide(at(rowsType.getDimSize(2)), positive(sizes.rows));
   // Groups of one sequence would share nothing.
   Value pays = arith::CmpIOp::create(b, loc, Predicate::ugt, slots, at(1));
-  slots = arith::SelectOp::create(b, loc, pays, slots, at(0));
+  sizes.slots = arith::SelectOp::create(b, loc, pays, slots, at(0));
   // Of a level, those that sequences fill, and some that they do not.
   constexpr int64_t leastGroups = 2, sequencesOfGroup = 16;
-  Value ofLevel =
-      plus(divide(sequences, positive(slots)),
-           plus(divide(sequences, at(sequencesOfGroup)), at(leastGroups)));
-  ofLevel = arith::MinUIOp::create(b, loc, ofLevel, sequences);
-  Value groups = times(ofLevel, at(levels));
+  Value ofLevel = plus(
+      divide(sizes.sequences, positive(sizes.slots)),
+      plus(divide(sizes.sequences, at(sequencesOfGroup)), at(leastGroups)));
+  sizes.ofLevel = arith::MinUIOp::create(b, loc, ofLevel, sizes.sequences);
+  sizes.groups = times(sizes.ofLevel, at(op.getLevels()));
+  return sizes;
+}
 
-  // Results, in the order that they have.
-  auto make = [&](ArrayRef<int64_t> shape, ArrayRef<Value> sizes,
-                  Type type) -> Value {
-    return tile::WorkspaceOp::create(b, loc, MemRefType::get(shape, type),
-                                     sizes);
-  };
+ShareMemory SharePlan::makeMemory(const ShareSizes &sizes) {
   constexpr int64_t any = ShapedType::kDynamic;
+  int64_t levels = op.getLevels();
   Type i32 = b.getI32Type();
-  auto shapeOf = [](Value value) {
-    return cast<RankedTensorType>(value.getType()).getShape();
-  };
-  SmallVector<Value> heads = {groups};
+  auto rowsType = cast<RankedTensorType>(op.getQueries().getType());
+  SmallVector<Value> heads = {sizes.groups};
   if (rowsType.isDynamicDim(1))
-    heads.push_back(keyHeads);
-  Value gathered = make(rowsType.getShape(), heads, rowsType.getElementType());
-  Value tables = make({any, any}, {groups, pages}, i32);
-  Value keys = make({any}, groups, i32), counts = make({any}, groups, i32);
+    heads.push_back(sizes.keyHeads);
   auto perSequence = [&](Value result) {
-    ArrayRef<int64_t> shape = shapeOf(result);
+    auto shape = cast<RankedTensorType>(result.getType()).getShape();
     return make(shape,
-                ShapedType::isDynamic(shape.back()) ? ArrayRef(sequences)
+                ShapedType::isDynamic(shape.back()) ? ArrayRef(sizes.sequences)
                                                     : ArrayRef<Value>(),
                 i32);
   };
-  Value starts = perSequence(op.getStarts()),
-        places = perSequence(op.getPlaces());
-  for (auto [result, memory] : llvm::zip_equal(
-           op->getResults(),
-           SmallVector<Value>{gathered, tables, keys, counts, starts, places}))
-    mapping.map(result, memory);
-
-  SmallVector<Value> extra = {counts, keys};
+  ShareMemory memory;
+  memory.gathered = make(rowsType.getShape(), heads, rowsType.getElementType());
+  memory.tables = make({any, any}, {sizes.groups, sizes.pages}, i32);
+  memory.keys = make({any}, sizes.groups, i32);
+  memory.counts = make({any}, sizes.groups, i32);
+  memory.starts = perSequence(op.getStarts());
+  memory.places = perSequence(op.getPlaces());
   for (int i = 0; i < 5; ++i) // leader, end, second, base, gain
-    extra.push_back(make({levels, any}, sequences, i32));
+    memory.lists.push_back(make({levels, any}, sizes.sequences, i32));
   for (int i = 0; i < 2; ++i) // first page, owner
-    extra.push_back(make({any}, groups, i32));
-  extra.push_back(make({any, numRows}, groups, i32)); // members
+    memory.lists.push_back(make({any}, sizes.groups, i32));
+  int64_t numRows = rowsType.getDimSize(2);
+  memory.lists.push_back(make({any, numRows}, sizes.groups, i32)); // members
+  return memory;
+}
+
+} // namespace
+
+void PlanBuilder::convertShare(ShareOp op) {
+  Location loc = op.getLoc();
+  SharePlan plan{b, op};
+  ShareSizes sizes = plan.makeSizes(mapping);
+  ShareMemory memory = plan.makeMemory(sizes);
+  for (auto [result, made] : llvm::zip_equal(
+           op->getResults(),
+           SmallVector<Value>{memory.gathered, memory.tables, memory.keys,
+                              memory.counts, memory.starts, memory.places}))
+    mapping.map(result, made);
+
+  // What all kernels take: two results, lists and sizes.
+  SmallVector<Value> extra = {memory.counts, memory.keys};
+  llvm::append_range(extra, memory.lists);
   size_t firstSize = extra.size();
-  for (Value size : {slots, rows, ofLevel})
-    extra.push_back(toI32(size));
+  for (Value size : {sizes.slots, sizes.rows, sizes.ofLevel})
+    extra.push_back(arith::IndexCastOp::create(b, loc, b.getI32Type(), size));
   size_t firstOwn = extra.size();
   auto launch = [&](Value grid, ArrayRef<Value> own, auto build) {
     SmallVector<Value> all = extra;
@@ -607,9 +642,9 @@ void PlanBuilder::convertShare(ShareOp op) {
     ArrayRef<Value> given = kernel.extra;
     ShareKernel::Lists lists = {given[2], given[3], given[4], given[5],
                                 given[6], given[7], given[8], given[9]};
-    ShareKernel::Sizes sizes = {given[firstSize], given[firstSize + 1],
-                                given[firstSize + 2]};
-    ShareKernel builder(op, target, kernel.func, lists, sizes);
+    ShareKernel::Sizes numbers = {given[firstSize], given[firstSize + 1],
+                                  given[firstSize + 2]};
+    ShareKernel builder(op, target, kernel.func, lists, numbers);
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     build(builder, given, given.drop_front(firstOwn), kernel.block);
@@ -617,23 +652,26 @@ void PlanBuilder::convertShare(ShareOp op) {
                            kernel.launchArguments);
   };
   using Given = ArrayRef<Value>;
-  for (int64_t level = 0; level < levels; ++level) {
-    launch(sequences, {}, [&](ShareKernel &k, Given all, Given, Value block) {
-      k.buildFind(level, all[0], all[1], block);
-    });
-    launch(sequences, {}, [&](ShareKernel &k, Given, Given, Value block) {
+  for (int64_t level = 0, end = op.getLevels(); level < end; ++level) {
+    launch(sizes.sequences, {},
+           [&](ShareKernel &k, Given all, Given, Value block) {
+             k.buildFind(level, all[0], all[1], block);
+           });
+    launch(sizes.sequences, {}, [&](ShareKernel &k, Given, Given, Value block) {
       k.buildWeigh(level, block);
     });
-    launch(sequences, {starts, places},
+    launch(sizes.sequences, {memory.starts, memory.places},
            [&](ShareKernel &k, Given all, Given own, Value block) {
              k.buildPlace(level, all[0], all[1], own[0], own[1], block);
            });
   }
-  Value numTables =
-      arith::CeilDivUIOp::create(b, loc, pages, at(ShareKernel::blockEntries));
+  Value numTables = arith::CeilDivUIOp::create(
+      b, loc, sizes.pages, plan.at(ShareKernel::blockEntries));
   Value ofGroup =
-      plus(numTables, times(keyHeads, at(ShareKernel::countSlices(op))));
-  launch(times(groups, ofGroup), {gathered, tables, numTables},
+      plan.plus(numTables, plan.times(sizes.keyHeads,
+                                      plan.at(ShareKernel::countSlices(op))));
+  launch(plan.times(sizes.groups, ofGroup),
+         {memory.gathered, memory.tables, numTables},
          [&](ShareKernel &k, Given all, Given own, Value block) {
            k.buildGather(own[0], own[1], all[0], own[2], block);
          });

@@ -43,6 +43,7 @@ struct Pipeliner {
   LogicalResult run();
 
 private:
+  LogicalResult noteRows(Operation *op);
   LogicalResult analyseRows();
   LogicalResult analyseLoad(tile::LoadOp load);
   LogicalResult analyseStep(tile::LoadOp load, bool early, bool tf32);
@@ -85,55 +86,81 @@ static SmemType stagedType(tile::LoadOp load, bool tf32, int64_t columns = 0) {
                        /*transposed=*/false);
 }
 
-/// The rows of the block: of what it stores, and of a block of tile.rows.
-LogicalResult Pipeliner::analyseRows() {
-  auto note = [&](int64_t &known, int64_t rows) {
+/// Rows of the block, where `op` has some: of what it stores, and of a block of
+/// tile.rows.
+LogicalResult Pipeliner::noteRows(Operation *op) {
+  auto note = [&](int64_t &known, int64_t rows,
+                  StringRef expected) -> LogicalResult {
     bool fits = !known || known == rows;
     known = rows;
-    return fits;
+    if (fits)
+      return success();
+    return op->emitOpError("expected ") << expected;
   };
+  auto noteStored = [&](int64_t rows) {
+    return note(plan.blockQ, rows,
+                "to store tiles of the same number of rows in one kernel");
+  };
+  if (auto rows = dyn_cast<tile::RowsOp>(op))
+    return note(plan.rows, rows.getBlock(),
+                "blocks of the same number of rows in one kernel");
+  // In a block of rows what is stored is one warp's own.
+  bool isOfWarp = isa<tile::RowsOp>(op->getParentOp());
+  if (auto store = dyn_cast<tile::StoreOp>(op); store && !isOfWarp)
+    return noteStored(store.getValue().getType().getRows());
+  if (auto sum = dyn_cast<tile::AccumulateOp>(op); sum && !isOfWarp)
+    return noteStored(sum.getValue().getType().getRows());
+  if (auto store = dyn_cast<tile::StoreBitsOp>(op))
+    return noteStored(store.getValue().getType().getRows());
+  if (auto bits = dyn_cast<tile::BitsOp>(op)) {
+    plan.exchangeCols = PipelineProgram::wordColumns(bits);
+    auto type = cast<tile::TileType>(bits.getValues().front().getType());
+    return note(plan.blockQ, type.getRows(),
+                "tiles of the number of rows that the kernel stores");
+  }
+  if (auto reduce = dyn_cast<tile::ReduceOp>(op); reduce && reduce.getRows())
+    plan.exchangeCols =
+        cast<tile::TileType>(reduce.getResult(0).getType()).getCols();
+  return success();
+}
+
+/// Whether a kernel has any tile. One whose tiles are all known to be dead
+/// writes numbers alone.
+static bool hasTiles(tile::KernelOp kernel) {
+  auto isTile = llvm::IsaPred<tile::TileType>;
+  return kernel
+      .walk([&](Operation *op) {
+        return llvm::any_of(op->getOperandTypes(), isTile) ||
+                       llvm::any_of(op->getResultTypes(), isTile)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// Whether lanes are to access neighbours at once: of transposed tiles, and of
+/// those that a kernel changes in place, as states.
+static bool hasNeighbours(tile::KernelOp kernel) {
+  auto isRead = [](Operation *user) {
+    auto load = dyn_cast<tile::LoadOp>(user);
+    return load && !load.getVector() && load.getType().getRows() > 1;
+  };
+  return kernel
+      .walk([&](tile::StoreOp store) {
+        bool isChanged =
+            !store.getVector() &&
+            llvm::any_of(store.getDestination().getUsers(), isRead);
+        return store.getTransposed() || isChanged ? WalkResult::interrupt()
+                                                  : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
+/// The rows of the block, of its blocks of tile.rows and of a warp.
+LogicalResult Pipeliner::analyseRows() {
   WalkResult result = kernel.walk([&](Operation *op) {
-    if (auto rows = dyn_cast<tile::RowsOp>(op)) {
-      if (!note(plan.rows, rows.getBlock())) {
-        op->emitOpError("expected blocks of the same number of rows in one "
-                        "kernel");
-        return WalkResult::interrupt();
-      }
-    } else if (auto store = dyn_cast<tile::StoreOp>(op)) {
-      // In a block of rows it is one warp's own.
-      if (!isa<tile::RowsOp>(op->getParentOp()) &&
-          !note(plan.blockQ, store.getValue().getType().getRows())) {
-        op->emitOpError("expected to store tiles of the same number of rows in "
-                        "one kernel");
-        return WalkResult::interrupt();
-      }
-    } else if (auto sum = dyn_cast<tile::AccumulateOp>(op)) {
-      if (!isa<tile::RowsOp>(op->getParentOp()) &&
-          !note(plan.blockQ, sum.getValue().getType().getRows())) {
-        op->emitOpError("expected to store tiles of the same number of rows in "
-                        "one kernel");
-        return WalkResult::interrupt();
-      }
-    } else if (auto store = dyn_cast<tile::StoreBitsOp>(op)) {
-      if (!note(plan.blockQ, store.getValue().getType().getRows())) {
-        op->emitOpError("expected to store tiles of the same number of rows in "
-                        "one kernel");
-        return WalkResult::interrupt();
-      }
-    } else if (auto bits = dyn_cast<tile::BitsOp>(op)) {
-      auto type = cast<tile::TileType>(bits.getValues().front().getType());
-      if (!note(plan.blockQ, type.getRows())) {
-        op->emitOpError("expected tiles of the number of rows that the kernel "
-                        "stores");
-        return WalkResult::interrupt();
-      }
-      plan.exchangeCols = PipelineProgram::wordColumns(bits);
-    } else if (auto reduce = dyn_cast<tile::ReduceOp>(op)) {
-      if (reduce.getRows())
-        plan.exchangeCols =
-            cast<tile::TileType>(reduce.getResult(0).getType()).getCols();
-    }
-    return WalkResult::advance();
+    return failed(noteRows(op)) ? WalkResult::interrupt()
+                                : WalkResult::advance();
   });
   if (result.wasInterrupted())
     return failure();
@@ -147,39 +174,14 @@ LogicalResult Pipeliner::analyseRows() {
             cast<tile::TileType>(rows.getInputs().front().getType()).getRows();
     });
   int64_t step = ::attn::MmaShape::warp().m;
-  // A kernel whose tiles are all known to be dead writes numbers alone: it is
-  // one warp's.
-  auto hasTile = [](Operation *op) {
-    return llvm::any_of(op->getOperandTypes(), llvm::IsaPred<tile::TileType>) ||
-           llvm::any_of(op->getResultTypes(), llvm::IsaPred<tile::TileType>);
-  };
-  bool hasTiles = kernel
-                      .walk([&](Operation *op) {
-                        return hasTile(op) ? WalkResult::interrupt()
-                                           : WalkResult::advance();
-                      })
-                      .wasInterrupted();
-  if (!hasTiles)
-    plan.blockQ = plan.rows = step;
+  if (!hasTiles(kernel))
+    plan.blockQ = plan.rows = step; // One warp's.
   if (!plan.blockQ || plan.blockQ % step || plan.rows % step)
     return kernel.emitOpError("expected tiles of a multiple of ")
            << step << " rows, but got " << plan.blockQ << " in blocks of "
            << plan.rows;
   plan.warpRows = step;
-  // Lanes access neighbours of transposed tiles at once, the more the better,
-  // and of those that a kernel changes in place, as states.
-  auto isChanged = [](tile::StoreOp store) {
-    return !store.getVector() &&
-           llvm::any_of(store.getDestination().getUsers(), [](Operation *user) {
-             auto load = dyn_cast<tile::LoadOp>(user);
-             return load && !load.getVector() && load.getType().getRows() > 1;
-           });
-  };
-  bool hasNeighbours = false;
-  kernel.walk([&](tile::StoreOp store) {
-    hasNeighbours |= store.getTransposed() || isChanged(store);
-  });
-  if (hasNeighbours && plan.blockQ % maxWarpRows == 0)
+  if (hasNeighbours(kernel) && plan.blockQ % maxWarpRows == 0)
     plan.warpRows = maxWarpRows;
   if (plan.rows <= maxWarpRows && plan.rows != plan.blockQ)
     plan.warpRows = plan.rows;
