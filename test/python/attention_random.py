@@ -33,6 +33,32 @@ TYPES = (np.float32, np.float16, ml_dtypes.bfloat16)
 STEPS = (4e-6, 6e-3, 5e-2)
 AXES = {"bhsd": (0, 1, 2, 3), "bshd": (0, 2, 1, 3), "sbhd": (2, 0, 1, 3)}
 FORMS = ("dense", "dense", "start", "paged", "packed", "append", "rolling")
+# A bias by the distance, from a table of each head, and keys by a number of theirs.
+NEAR, NUMBERS = 8, 10
+SCORE = """
+^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %table: tensor<?x17xf32>):
+  %near = arith.constant 8 : i32
+  %far = arith.constant -8 : i32
+  %apart = arith.subi %j, %i : i32
+  %above = arith.maxsi %apart, %far : i32
+  %clipped = arith.minsi %above, %near : i32
+  %place = arith.addi %clipped, %near : i32
+  %n = arith.index_cast %place : i32 to index
+  %head = arith.index_cast %h : i32 to index
+  %bias = tensor.extract %table[%head, %n] : tensor<?x17xf32>
+  %x = arith.addf %s, %bias : f32
+  attn.yield %x : f32
+"""
+MASK = """
+^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %number: tensor<?xi32>, %divisor: i32):
+  %zero = arith.constant 0 : i32
+  %key = arith.index_cast %j : i32 to index
+  %n = tensor.extract %number[%key] : tensor<?xi32>
+  %sum = arith.addi %n, %i : i32
+  %rest = arith.remsi %sum, %divisor : i32
+  %live = arith.cmpi ne, %rest, %zero : i32
+  attn.yield %live : i1
+"""
 FEW = (0, 1, 1, 2, 3, 5, 16, 17, 33, 64, 70, 129, 200)
 MANY = (0, 1, 2, 3, 15, 16, 31, 64, 65, 100, 128, 130, 257, 300)
 
@@ -50,6 +76,7 @@ class Case:
     def __init__(self, seed, number):
         self.rng = np.random.default_rng((seed, number))
         self.options, self.layout = {}, "bhsd"
+        self.captures, self.keep = {}, 1.0
         self.draw_rows()
         self.draw_lengths()
         self.draw_scores()
@@ -78,6 +105,11 @@ class Case:
         self.q = self.draw(self.group * self.hk, self.sq, self.d, size)
         self.k = self.draw(self.hk, self.sk, self.d, size)
         self.v = self.draw(self.hk, self.sk, self.dv, 1.0)
+        # Values that are columns of the keys.
+        self.within = (self.form in ("dense", "start", "paged") and self.chance(0.15)
+                       and self.dv <= self.d)
+        if self.within:
+            self.v = self.k[..., :self.dv]
 
     def draw(self, heads, rows, channels, size):
         shape = (self.b, heads, rows, channels)
@@ -109,6 +141,8 @@ class Case:
         if self.chance(0.2):
             cap = options["softcap"] = self.pick(1.0, 20.0, 50.0, np.inf)
             s = cap * np.tanh(s / cap) if np.isfinite(cap) else s
+        if self.chance(0.25):
+            s = s + self.draw_function(s.shape[1])
         if self.form != "rolling" and self.chance(0.3):
             options["bias"] = self.draw_bias(s.shape)
             s = s + options["bias"].astype(float)
@@ -121,6 +155,34 @@ class Case:
             self.largest += apart.max(initial=0)
         # Beside finfo.min the rest of a score is lost.
         self.s = np.where(np.abs(s) > 5e4, s.astype("f4").astype(float), s)
+
+    def positions(self):
+        """Of rows [sq, 1] and of keys [b, 1, 1, sk], as functions see them."""
+        keys = np.arange(self.sk) + self.start.reshape(-1, 1, 1, 1)
+        return np.arange(self.sq)[:, None], keys
+
+    def draw_function(self, heads):
+        """What it adds to each score."""
+        table = self.rng.standard_normal((heads, 2 * NEAR + 1)).astype("f4")
+        self.captures["table"], self.options["score_mod"] = table, SCORE
+        rows, keys = self.positions()
+        places = np.clip(keys - rows, -NEAR, NEAR) + NEAR
+        return np.moveaxis(table.astype(float)[:, places[:, 0]], 0, 1)
+
+    def draw_mask_function(self):
+        number = self.rng.integers(0, NUMBERS, 1400).astype("i4")
+        divisor = self.pick(2, 3, 7)
+        self.captures.update(number=number, divisor=divisor)
+        self.options["mask_mod"] = MASK
+        rows, keys = self.positions()
+        return (number[keys] + rows) % divisor != 0
+
+    def draw_dropout(self, heads):
+        p = self.pick(0.125, 0.5)
+        rng = tuple(int(x) for x in self.rng.integers(0, 2**63, 2))
+        self.options.update(dropout_p=p, dropout_rng=rng)
+        kept = attn.dropout_mask(rng, p, self.b, heads, self.sq, self.sk)
+        self.keep = kept / (1 - p)
 
     def draw_bias(self, shape):
         shape = self.draw_shape(shape)
@@ -168,6 +230,12 @@ class Case:
             live &= (right < 0) | (j <= diagonal + right)
         if self.chance(0.2):
             options["sinks"] = self.draw_sinks(live.shape[1])
+        if self.chance(0.25):
+            live &= self.draw_mask_function()
+        if self.chance(0.15):
+            self.draw_dropout(live.shape[1])
+        if self.captures:
+            options["captures"] = self.captures
         self.live = live
         options["return_lse"] = True
         if self.form not in ("append", "rolling"):
@@ -185,7 +253,7 @@ class Case:
         total = weights.sum(-1) + np.exp(sinks - top)
         some = np.where(total > 0, total, 1.0)
         v = np.repeat(self.v.astype(float), self.group, 1)
-        self.o = np.einsum("bhqk,bhkd->bhqd", weights, v) / some[..., None]
+        self.o = np.einsum("bhqk,bhkd->bhqd", weights * self.keep, v) / some[..., None]
         self.lse = np.where(total > 0, np.log(some) + top, -np.inf)
 
     # ---- How it is called ----
@@ -287,6 +355,9 @@ class Case:
     def run(self):
         operands = self.operands()
         options = dict(self.options, layout=self.layout)
+        if self.within:
+            operands = operands[:2] + (None,)
+            options["v_dim"] = self.dv
         if TARGET == "cuda":
             operands, options = to_gpu(operands), to_gpu(options)
         results = attn.attention(*operands, **options)
@@ -316,6 +387,7 @@ class Case:
         if self.type == 2 and cap < 60:
             score += 6e-5 * cap  # The tangent beside bf16 (docs/Semantics.md).
         size = max(np.abs(self.v.astype(float)).max(initial=0), 1.0)
+        size *= np.max(self.keep, initial=1.0)
         error = np.abs(o - self.o).max(initial=0)
         assert error <= (STEPS[self.type] + score) * size, "o is off by %.3g" % error
         assert np.array_equal(np.isfinite(lse), np.isfinite(self.lse)), "rows of no key"
@@ -326,5 +398,5 @@ class Case:
 
 if TARGET.startswith("emulator"):
     run_on_emulator()
-HIDDEN = "rng q k v s live o lse largest options".split()
+HIDDEN = "rng q k v s live o lse largest options captures keep".split()
 sys.exit(random_cases.main(Case, HIDDEN))
