@@ -577,13 +577,13 @@ struct ChooseSchedulePass
     ::attn::ScheduleSizes &sizes = measured.sizes;
     leaveColumns(op, problem, target, sizes);
     fitCells(op, target, sizes);
-    // Small blocks of warps, of which several wait for memory at once
-    // (measured: docs/performance, gradients).
-    if (!target.isCpu() && isDiagonal(op.getMaskBody()))
-      sizes = {64, ::attn::MmaShape::warp().m, 64};
-    // Over queries a tile of rows ends in sums of all its rows: half as long
-    // tiles leave fewer rows without keys in them, and gain more than the
-    // second packing of the queries costs (docs/performance/cpu.md).
+    // Small blocks of warps, several of which wait for memory at once.
+    if (!target.isCpu() && isDiagonal(op.getMaskBody())) {
+      int64_t n = problem.depths.front() <= 128 ? 32 : 64;
+      sizes = {n, ::attn::MmaShape::warp().m, n};
+    }
+    // Over queries half as long tiles leave fewer rows without keys in them:
+    // more than the second packing costs (docs/performance/cpu.md).
     if (target.isCpu() && op.getReducedSide() == Side::queries &&
         sizes.blockQ % (2 * sizes.rows) == 0)
       sizes.blockQ /= 2;
@@ -594,8 +594,7 @@ struct ChooseSchedulePass
       sizes = ::attn::chooseSizes(problem, target);
       sizes.blockK = fitPages(op, target, sizes.blockK);
     }
-    // A partial has its parts already, queries are not cut, and two reductions
-    // in one kernel have all pairs.
+    // Partials have their parts, and fused reductions have all pairs.
     bool mayCut = isa<AggregateOp>(op.getOperation()) &&
                   op.getReducedSide() == Side::keys &&
                   !isa<FusedOp>(op->getParentOp());
@@ -609,8 +608,7 @@ struct ChooseSchedulePass
     Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
     int64_t cluster =
         pack.packs || op.hasOwnSizes() || splits > 1 ? 1 : measured.cluster;
-    // Work tiles of the same rows could share copies: no gain was measured.
-    if (problem.blockV)
+    if (problem.blockV) // Sharing copies gained nothing.
       cluster = 1;
     // A slot is taken until its values are multiplied: with two of them, scores
     // of the next one ahead of that would leave none to copy to.
