@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ShapeRules.h"
+#include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -207,11 +208,18 @@ void ShapeRules::addReduction(Operation *op,
   for (Value base :
        {reduction.getRowBaseOperand(), reduction.getKeyBaseOperand()})
     dims.bind(base, 0, "b", scope);
-  bindRows(op->getResults(), sources, isa<mlir::attn::PartialOp>(op) ? 1 : 0,
-           scope);
-  if (isa<mlir::attn::ScoresOp>(op))
-    for (Value scores : op->getResults())
-      dims.bind(scores, 3, "sk", scope);
+  auto scores = dyn_cast<mlir::attn::ScoresOp>(op);
+  if (scores && mlir::attn::getDiagonals(scores)) {
+    for (Value sums : op->getResults()) {
+      dims.bind(sums, 0, "b", scope);
+      dims.bind(sums, 1, "hq", scope);
+    }
+  } else {
+    bindRows(op->getResults(), sources, isa<mlir::attn::PartialOp>(op) ? 1 : 0,
+             scope);
+    for (Value result : scores ? ValueRange(op->getResults()) : ValueRange())
+      dims.bind(result, 3, "sk", scope);
+  }
   if (auto fused = dyn_cast<mlir::attn::FusedOp>(op->getParentOp())) {
     ValueRange all = fused.getResults();
     size_t first = op == fused.getOverKeys().getOperation()

@@ -50,6 +50,10 @@ private:
   llvm::LogicalResult evaluateAggregate(mlir::attn::AggregateOp op);
   llvm::LogicalResult evaluatePartial(mlir::attn::PartialOp op);
   llvm::LogicalResult evaluateScores(mlir::attn::ScoresOp op);
+  llvm::LogicalResult evaluateDiagonals(mlir::attn::ScoresOp op,
+                                        RowReducer &reducer,
+                                        const Reduction &reduction,
+                                        int64_t numKeys);
   llvm::LogicalResult evaluateFused(mlir::attn::FusedOp op);
 
   const ReferenceValue *get(mlir::Value value) {

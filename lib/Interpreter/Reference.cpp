@@ -9,6 +9,7 @@
 #include "Evaluator.h"
 #include "Scans.h"
 #include "Unfold.h"
+#include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "attn/Dialect/Attn/IR/Scan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -328,6 +329,44 @@ LogicalResult Evaluator::evaluateAggregate(AggregateOp op) {
   return success();
 }
 
+LogicalResult Evaluator::evaluateDiagonals(ScoresOp op, RowReducer &reducer,
+                                           const Reduction &reduction,
+                                           int64_t numKeys) {
+  std::vector<int64_t> shape = reduction.rowShape();
+  int64_t n = getDiagonals(op), numRows = shape.back();
+  int64_t base = (numKeys + n - 1) / n * n;
+  int64_t length = shape.back() = (numRows + n - 1) / n * n + base;
+  std::vector<ReferenceValue *> outputs;
+  for (Value result : op->getResults()) {
+    std::vector<int64_t> whole = shape;
+    if (cast<RankedTensorType>(result.getType()).getRank() == 4)
+      whole.push_back(n);
+    outputs.push_back(&define(result, whole));
+  }
+  auto addPair = [&](const Row &row, int64_t key) {
+    int64_t head = row.batch * reduction.numHeads() + row.head, c = key % n;
+    int64_t t = head * length + row.position - key + base;
+    bool live = !reduction.isLive || reduction.isLive(row, key);
+    for (auto [output, score] :
+         llvm::zip_equal(outputs, reducer.scores(row, key))) {
+      if (output->shape.size() == 3)
+        output->data[t] = score;
+      else if (live)
+        output->data[(t + c) * n + c] += score;
+    }
+  };
+  // Rows have diagonals in common: one thread adds them up.
+  for (int64_t b = 0; b < reduction.numBatches(); ++b)
+    for (int64_t h = 0; h < reduction.numHeads(); ++h)
+      for (int64_t i = 0; i < numRows; ++i)
+        for (int64_t key = 0; key < numKeys; ++key)
+          addPair(Row{b, h, i}, key);
+  for (ReferenceValue *output : outputs)
+    for (double &element : output->data)
+      element = rounded(element);
+  return success();
+}
+
 /// Of dead pairs, of which nothing is said, the scores are 0.
 LogicalResult Evaluator::evaluateScores(ScoresOp op) {
   Reduction reduction;
@@ -340,6 +379,8 @@ LogicalResult Evaluator::evaluateScores(ScoresOp op) {
   RowReducer reducer(std::move(*algebra), reduction, options);
   std::vector<int64_t> shape = reduction.rowShape();
   int64_t numKeys = get(op.getKeys().front())->shape[2];
+  if (getDiagonals(op))
+    return evaluateDiagonals(op, reducer, reduction, numKeys);
   shape.push_back(numKeys);
   std::vector<ReferenceValue *> outputs;
   for (Value result : op->getResults())

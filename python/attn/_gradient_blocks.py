@@ -163,6 +163,42 @@ def run_pairs(plan: Any, inputs: List[Any], found: Dict[str, Any]) -> None:
     pairs.finish(found)
 
 
+def run_distances(plan: Any, inputs: List[Any], found: Dict[str, Any]) -> None:
+    """Runs the kernel of tables by distance, and adds up what they have.
+
+    Args:
+        plan: the call.
+        inputs: views of what the kernel takes, up to the cotangents.
+        found: takes the gradients by name.
+    """
+    kernel, program, step = plan.program.distances, plan.program, _Blocks.step
+    b, hq, sq, _ = plan.call.views["q"].shape
+    sk = plan.call.views["k"].shape[2]
+    count = (-(-sq // step) + -(-sk // step)) * step
+    made = []
+    for arg in kernel.outputs:
+        # Behind the sums a tile of zeros, in which the last diagonals end.
+        is_sum = len(arg.shape) == 4
+        shape = (b, hq, count + step, step) if is_sum else (b, hq, count)
+        made.append(arrays.empty(plan.call.like, c.F32, shape))
+        if is_sum:
+            made[-1][:, :, count:] = 0
+    views = [arrays.view("a result", x[:, :, :count]) for x in made]
+    plan._run(kernel, inputs, views)
+    totals = {}
+    results = iter(zip(program.of_distances, made))
+    for (name, place), array in results:
+        # What differs by the head alone is the same for all batches.
+        computed = [next(results)[1][:1] for _ in range(place.count("*"))]
+        if name not in totals:
+            totals[name] = sums.Total(plan.call.like, plan._shape_of(name))
+        diagonals = sums.add_diagonals(array)
+        positions = sums.positions_of_rows(diagonals.shape)
+        totals[name].add(diagonals, place, positions, computed)
+    for name, total in totals.items():
+        found[name] = total.get()
+
+
 class _Backward:
     """Gradients of what the kernel of a block gives, in the making: of keys a part each
     time, of rows sums over the blocks, in float64."""

@@ -140,6 +140,24 @@ class Total:
         return self.sum.astype("f4").reshape(self.shape)
 
 
+def add_diagonals(array: Any) -> Any:
+    """Of an array [b, h, t + n, n] the sums [b, h, t] of the elements [t + c, c] over
+    c, in float64."""
+    b, h, rows, n = array.shape
+    shape = b, h, rows - n, n
+    if arrays.is_torch(array):
+        outer = array.stride()[:2]
+        view = array.as_strided(shape, (*outer, n, n + 1))
+        return view.sum(-1, dtype=arrays.torch_module().float64)
+    import numpy
+
+    size = array.itemsize
+    view = numpy.lib.stride_tricks.as_strided(
+        array, shape, (*array.strides[:2], n * size, (n + 1) * size)
+    )
+    return view.sum(-1, dtype="f8")
+
+
 def positions_of_rows(shape: Any) -> Dict[str, Any]:
     """Of an array [b, h, i], or of keys, [b, h, j]."""
     import numpy

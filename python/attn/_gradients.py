@@ -59,6 +59,7 @@ class _Program:
         self.forward = entry("forward")
         self.backward = entry("backward")
         self.pairs = entry("pairs")
+        self.distances = entry("distances")
         self.states = entry("states")
         # A block of a general monoid takes the state ahead of it.
         self.unfolds = self.states is not None and any(
@@ -68,13 +69,14 @@ class _Program:
         gradients = sums.parse(self.text)
         self.of_backward = gradients.get("attention_backward", [])
         self.of_pairs = gradients.get("attention_pairs", [])
+        self.of_distances = gradients.get("attention_distances", [])
 
 
 class _BySequence:
     """What stands for the kernels of packed sequences in which the order of keys
     matters: they are differentiated one after the other."""
 
-    backward = pairs = states = None
+    backward = pairs = distances = states = None
 
     def __init__(self, forward):
         self.forward = forward
@@ -101,9 +103,9 @@ def differentiate(text: str, *, inputs: Any = None, source_name: str = None) -> 
         source_name: stands for the text in errors.
 
     Returns:
-        The module with @f_forward and @f_backward (and @f_pairs, for captures with
-        an element for each row and key; @f_states, of suffix and prefix monoids) in the
-        place of @f: docs/Gradients.md.
+        The module with @f_forward and @f_backward (and @f_distances or @f_pairs, for
+        captures with an element for each row and key, or at computed indices;
+        @f_states, of suffix and prefix monoids) in the place of @f: docs/Gradients.md.
     """
     if not isinstance(text, (str, bytes)):
         _fail("MLIR text", arrays.describe(text), TypeError)
@@ -394,6 +396,7 @@ class Plan:
         """The inputs of the backward pass, in order."""
         program = self.program
         kernel = program.states or program.backward or program.pairs
+        kernel = kernel or program.distances
         # Without either no score depends on anything.
         wanted = kernel.inputs[len(self.operands) :] if kernel else ()
         axes, found, keep = self.call.axes, list(self.operands), []
@@ -468,6 +471,8 @@ class Plan:
                 found[name] = array
         if pairs is not None and self.program.states is None:
             blocks.run_pairs(self, inputs, found)
+        if self.program.distances is not None:
+            blocks.run_distances(self, inputs, found)
         if self.packed_bias:
             found["bias"] = self._add_sequences(results, state, cotangents)
         gradients = {}

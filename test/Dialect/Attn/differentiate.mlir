@@ -177,10 +177,13 @@ attn.monoid @scaled cocycle stats() components(value) params(f32) outputs("o") {
 // CHECK: %[[PART:.*]]:2 = attn.aggregate @table_rows
 // CHECK: attn.aggregate @table_queries
 // CHECK-SAME: %[[PART]]#1
-// CHECK-LABEL: func.func @table_pairs(
+// The index is one of the distance: sums along diagonals say all.
+// CHECK-LABEL: func.func @table_distances(
 // CHECK-SAME: attributes {attn.gradients = ["arg3[*,h]", "#index", "arg3[0,h]"]}
-// CHECK: %{{.*}}:3 = attn.aggregate @table_elements
+// CHECK: %{{.*}}:3 = attn.scores @table_elements
+// CHECK-SAME: attn.diagonals = 128
 // CHECK: arith.sitofp
+// CHECK: -> tensor<?x?x?x128xf32>, tensor<?x?x?xf32>, tensor<?x?x?x128xf32>
 func.func @table(%q: !rows, %k: !rows, %v: !rows, %table: tensor<?x?xf32>, %t: f32) -> !rows {
   %o = attn.aggregate @scaled params(%t : f32) scores(%q, %k : !rows, !rows) values(%v : !rows)
       captures(%table : tensor<?x?xf32>)
@@ -195,6 +198,26 @@ func.func @table(%q: !rows, %k: !rows, %v: !rows, %table: tensor<?x?xf32>, %t: f
       %x = arith.addf %s, %e : f32
       %y = arith.mulf %x, %f : f32
       attn.yield %y : f32
+    } -> !rows
+  return %o : !rows
+}
+
+// An index that two pairs of a diagonal need not have in common.
+// CHECK-LABEL: func.func @other_table_backward(
+// CHECK-LABEL: func.func @other_table_pairs(
+// CHECK-SAME: attributes {attn.gradients = ["arg3[*]", "#index"]}
+// CHECK: %{{.*}}:2 = attn.aggregate @other_table_elements
+// CHECK: arith.sitofp
+func.func @other_table(%q: !rows, %k: !rows, %v: !rows, %table: tensor<?xf32>) -> !rows {
+  %o = attn.aggregate @many scores(%q, %k : !rows, !rows) values(%v : !rows)
+      captures(%table : tensor<?xf32>)
+    score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %r: tensor<?xf32>):
+      %far = arith.addi %i, %j : i32
+      %at = arith.index_cast %far : i32 to index
+      %e = tensor.extract %r[%at] : tensor<?xf32>
+      %x = arith.addf %s, %e : f32
+      attn.yield %x : f32
     } -> !rows
   return %o : !rows
 }

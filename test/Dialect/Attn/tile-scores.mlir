@@ -31,3 +31,48 @@ module attributes {attn.target = "cpu-avx2"} {
     return %s : tensor<?x?x?x?xf32>
   }
 }
+
+// -----
+
+// A block adds up the scores of all tiles that are as far from the diagonal: rows and
+// keys of a step both move on.
+// CHECK-LABEL: tile.kernel private @diagonals_kernel0
+// CHECK:         %[[SHIFT:.*]] = arith.subi
+// CHECK:         tile.stream {{.*}} classify
+// CHECK:         full {
+// CHECK:         ^bb0(%[[KEY:.*]]: index, %{{.*}}: !tile.tile<128x128xf32>):
+// CHECK:           arith.addi %[[KEY]], %[[SHIFT]]
+// CHECK:           tile.load
+// CHECK:           tile.rows
+// CHECK:             tile.map
+// CHECK:             arith.addf
+// CHECK:         tile.store %{{.*}} : <128x128xf32>, memref<?x?x?x128xf32
+// VECTOR-LABEL: tile.kernel private @diagonals_kernel0
+// VECTOR:         vector.store
+// GPU-LABEL:    tile_gpu.kernel private @diagonals_kernel0
+// GPU:            tile_gpu.mma
+// GPU:            tile_gpu.global.store
+module attributes {attn.target = "cpu-avx2"} {
+  attn.monoid @one cocycle stats() components(unit) outputs("sums") {
+    lift {
+    ^bb0(%a: f32):
+      attn.yield %a : f32
+    }
+    finalize {
+    ^bb0(%a: f32):
+      attn.yield %a : f32
+    }
+  }
+  func.func @diagonals(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>)
+      -> tensor<?x?x?x128xf32> {
+    %s = attn.scores @one
+        scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
+        {attn.diagonals = 128 : i64}
+      mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %live = arith.cmpi sle, %j, %i : i32
+        attn.yield %live : i1
+      } -> tensor<?x?x?x128xf32>
+    return %s : tensor<?x?x?x128xf32>
+  }
+}

@@ -11,6 +11,7 @@
 
 #include "RegionVerifier.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/IR/Diagonals.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -501,12 +502,28 @@ LogicalResult ScoresOp::verify() {
                        "'mask'");
   if (getQueryForm() || getKeyForm() || getSide() != Side::keys)
     return emitOpError("expected dense queries and keys, and side = keys");
-  // (C2)
   auto query = cast<RankedTensorType>(getQueries().front().getType());
   auto key = cast<RankedTensorType>(getKeys().front().getType());
+  Type f32 = Float32Type::get(getContext());
+  // (C2)
+  if (int64_t n = getDiagonals(*this)) {
+    if (n != 32 && n != 64 && n != 128)
+      return emitOpError("expected diagonals in blocks of 32, 64 or 128 keys, "
+                         "but got ")
+             << n;
+    SmallVector<int64_t> shape = {query.getDimSize(0), query.getDimSize(1),
+                                  ShapedType::kDynamic, n};
+    auto sums = RankedTensorType::get(shape, f32);
+    auto shared = RankedTensorType::get(ArrayRef(shape).drop_back(), f32);
+    for (Type type : getResultTypes())
+      if (type != sums && type != shared)
+        return emitOpError("expected results of type ")
+               << sums << " or " << shared << ", but got " << type;
+    return success();
+  }
   auto want = RankedTensorType::get({query.getDimSize(0), query.getDimSize(1),
                                      query.getDimSize(2), key.getDimSize(2)},
-                                    Float32Type::get(getContext()));
+                                    f32);
   for (Type type : getResultTypes())
     if (type != want)
       return emitOpError("expected results of type ")

@@ -7,6 +7,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -141,6 +142,12 @@ static const Rule rules[] = {
               isa<RungAttr>(value);
      },
      "to be #attn.rung on attn.attention or attn.aggregate"},
+    {getDiagonalsName(),
+     [](Operation *op, Attribute value) {
+       auto size = dyn_cast<IntegerAttr>(value);
+       return isa<ScoresOp>(op) && size && size.getType().isSignlessInteger(64);
+     },
+     "to be a number of keys (i64) on attn.scores"},
     {getDispatchAttrName(),
      [](Operation *op, Attribute value) {
        return (isa<ModuleOp>(op) && isa<UnitAttr>(value)) ||

@@ -26,6 +26,7 @@
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -582,6 +583,8 @@ struct ChooseSchedulePass
       int64_t n = problem.depths.front() <= 128 ? 32 : 64;
       sizes = {n, ::attn::MmaShape::warp().m, n};
     }
+    if (int64_t n = getDiagonals(op), rows = ::attn::MmaShape::warp().m; n)
+      sizes = {n, target.isCpu() ? std::gcd(n, sizes.rows) : rows, n};
     // Over queries half as long tiles leave fewer rows without keys in them:
     // more than the second packing costs (docs/performance/cpu.md).
     if (target.isCpu() && op.getReducedSide() == Side::queries &&

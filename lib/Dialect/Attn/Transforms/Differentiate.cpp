@@ -573,7 +573,7 @@ static LogicalResult differentiate(func::FuncOp func, AggregateOp op,
   if (llvm::none_of(ctx.wanted,
                     [](const GradientInput &i) { return i.isPairs(); }))
     return success();
-  return buildPairs(ctx);
+  return areByDistance(ctx) ? buildDistances(ctx) : buildPairs(ctx);
 }
 
 //===----------------------------------------------------------------------===//

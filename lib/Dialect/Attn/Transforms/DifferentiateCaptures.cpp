@@ -12,6 +12,7 @@
 
 #include "Adjoints.h"
 #include "GradientContext.h"
+#include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
@@ -45,6 +46,58 @@ static std::string placeOf(tensor::ExtractOp extract, ValueRange positions) {
 
 static bool isComputed(StringRef place) { return place.contains('*'); }
 
+using Coefficients = std::optional<std::pair<int64_t, int64_t>>;
+
+/// How often a value has the row i and the key j as terms, beside what depends
+/// on i - j and the head alone; none where it is no such sum.
+static Coefficients findCoefficients(Value value, ValueRange positions,
+                                     DenseMap<Value, Coefficients> &known) {
+  if (auto found = known.find(value); found != known.end())
+    return found->second;
+  auto ofArgument = [&](BlockArgument argument) -> Coefficients {
+    unsigned first = cast<BlockArgument>(positions.front()).getArgNumber();
+    unsigned number = argument.getArgNumber();
+    if (number <= first) // A dot, or the batch.
+      return {};
+    return std::pair<int64_t, int64_t>(number == first + 2,
+                                       number == first + 3);
+  };
+  auto ofOp = [&](Operation *op) -> Coefficients {
+    if (op->getNumRegions() || !isMemoryEffectFree(op))
+      return {};
+    SmallVector<std::pair<int64_t, int64_t>> terms;
+    for (Value operand : op->getOperands()) {
+      Coefficients term = findCoefficients(operand, positions, known);
+      if (!term)
+        return {};
+      terms.push_back(*term);
+    }
+    if (isa<arith::IndexCastOp, arith::ExtSIOp>(op))
+      return terms[0];
+    if (isa<arith::AddIOp>(op))
+      return std::pair(terms[0].first + terms[1].first,
+                       terms[0].second + terms[1].second);
+    if (isa<arith::SubIOp>(op))
+      return std::pair(terms[0].first - terms[1].first,
+                       terms[0].second - terms[1].second);
+    bool isOfDistance = llvm::all_of(
+        terms, [](auto term) { return term.first + term.second == 0; });
+    return isOfDistance ? Coefficients({0, 0}) : Coefficients();
+  };
+  auto argument = dyn_cast<BlockArgument>(value);
+  return known[value] =
+             argument ? ofArgument(argument) : ofOp(value.getDefiningOp());
+}
+
+/// Whether the element is told by the head and the distance of row and key.
+static bool isAtDistance(tensor::ExtractOp extract, ValueRange positions) {
+  DenseMap<Value, Coefficients> known;
+  return llvm::all_of(extract.getIndices(), [&](Value index) {
+    Coefficients found = findCoefficients(index, positions, known);
+    return found && found->first + found->second == 0;
+  });
+}
+
 LogicalResult mlir::attn::findSpread(GradientContext &ctx,
                                      GradientInput &input) {
   if (input.role != InputRole::capture && input.role != InputRole::param)
@@ -75,9 +128,11 @@ LogicalResult mlir::attn::findSpread(GradientContext &ctx,
     };
     for (Operation &other : region.front())
       if (auto extract = dyn_cast<tensor::ExtractOp>(other))
-        if (extract.getTensor() == inside && isRead(extract.getResult()))
-          input.places.push_back(
-              placeOf(extract, region.getArguments().slice(first, count)));
+        if (extract.getTensor() == inside && isRead(extract.getResult())) {
+          ValueRange positions = region.getArguments().slice(first, count);
+          input.places.push_back(placeOf(extract, positions));
+          input.isByDistance &= count == 4 && isAtDistance(extract, positions);
+        }
     return isRead(inside);
   };
   bool inScore = reads(ctx.work.getScore(), ctx.work.getQueries().size(), 4);
@@ -270,6 +325,89 @@ LogicalResult mlir::attn::buildPairs(GradientContext &ctx) {
   YieldOp::create(ctx.b, ctx.loc, yields);
   ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
   func::ReturnOp::create(ctx.b, ctx.loc, reduction.getResults());
+  ctx.target.setType(ctx.b.getFunctionType(
+      ctx.target.getBody().front().getArgumentTypes(), types));
+  nameGradients(ctx, gradients);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// @f_distances
+//===----------------------------------------------------------------------===//
+
+bool mlir::attn::areByDistance(GradientContext &ctx) {
+  bool isWhole = !ctx.isPart() && !ctx.isPacked() && !ctx.keySource.lengths &&
+                 !ctx.op.getQueryFormAttr() && !ctx.op.getKeyFormAttr();
+  return isWhole && llvm::all_of(ctx.wanted, [](const GradientInput &input) {
+           return !input.isPairs() ||
+                  (input.spread == InputSpread::table && input.isByDistance);
+         });
+}
+
+/// What the elements of tables have, whose places the distances of rows and
+/// keys tell: sums along diagonals, and the index of each.
+LogicalResult mlir::attn::buildDistances(GradientContext &ctx) {
+  startBackward(ctx, "_distances");
+  if (failed(buildRows(ctx)))
+    return failure();
+  SmallVector<Value> left, right;
+  capturePairs(ctx, Side::keys, /*wantsScores=*/true, left, right);
+  SmallVector<int64_t> shape(rowType(ctx).getShape());
+  shape[2] = ShapedType::kDynamic;
+  Type index = RankedTensorType::get(shape, ctx.b.getF32Type());
+  shape.push_back(pairKeys);
+  Type sums = RankedTensorType::get(shape, ctx.b.getF32Type());
+  SmallVector<Type> types;
+  SmallVector<std::string> names;
+  for (GradientInput &input : ctx.wanted) {
+    if (!input.isPairs())
+      continue;
+    for (StringRef place : input.places) {
+      types.push_back(sums);
+      types.append(place.count('*'), index);
+    }
+  }
+  for (size_t i = 0; i < types.size(); ++i)
+    names.push_back("d" + std::to_string(i));
+  FlatSymbolRefAttr sum =
+      makeSum(ctx, "_elements",
+              SmallVector<Component>(types.size(), Component::unit), names);
+  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
+  auto scores = ScoresOp::create(
+      ctx.b, ctx.loc, types, sum, ValueRange(), left, right, ValueRange(),
+      ctx.captures.getArrayRef(), ValueRange(), ValueRange(), Value(), Value(),
+      SourceAttr(), SourceAttr(), SideAttr::get(ctx.b.getContext(), Side::keys),
+      ScheduleAttr(), ctx.op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
+      UnitAttr(), RotaryAttr());
+  scores->setAttr(getDiagonalsName(), ctx.b.getI64IntegerAttr(pairKeys));
+  buildMask(ctx, Side::keys, scores.getMask());
+  SmallVector<Type> arguments(left.size(), ctx.b.getF32Type());
+  arguments.append(4, ctx.b.getI32Type());
+  Block *block = openRegion(ctx, scores.getScore(), arguments);
+  PairValues pairs;
+  if (failed(buildPair(ctx, Side::keys, block, /*wantsScores=*/true, pairs)))
+    return failure();
+  Value zero = arith::ConstantFloatOp::create(
+      ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
+  SmallVector<Value> yields;
+  SmallVector<std::string> gradients;
+  for (auto [i, input] : llvm::enumerate(ctx.wanted)) {
+    if (!input.isPairs())
+      continue;
+    ArrayRef<Value> reads = pairs.reads[i];
+    for (const std::string &place : pairs.places[i]) {
+      yields.push_back(arith::SelectOp::create(ctx.b, ctx.loc, pairs.isLive,
+                                               reads.consume_front(), zero));
+      gradients.push_back(nameOf(ctx, input) + "[" + place + "]");
+      for (size_t n = StringRef(place).count('*'); n > 0; --n) {
+        yields.push_back(reads.consume_front());
+        gradients.push_back("#index");
+      }
+    }
+  }
+  YieldOp::create(ctx.b, ctx.loc, yields);
+  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
+  func::ReturnOp::create(ctx.b, ctx.loc, scores.getResults());
   ctx.target.setType(ctx.b.getFunctionType(
       ctx.target.getBody().front().getArgumentTypes(), types));
   nameGradients(ctx, gradients);

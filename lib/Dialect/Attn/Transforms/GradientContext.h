@@ -65,6 +65,8 @@ struct GradientInput {
   /// Of a tensor: where scores read an element, "h,i" for [h, i]; "*" is a
   /// computed index.
   SmallVector<std::string, 1> places = {};
+  /// What indices are computed of is the distance of row and key.
+  bool isByDistance = true;
 
   /// Scores, or what a monoid makes of them, read it.
   bool isOfPairs() const {
@@ -304,6 +306,9 @@ void addReads(GradientContext &ctx, Adjoints &adjoints,
               const GradientInput &input, const ElementReads &elements,
               ValueRange position, PairValues &pairs);
 LogicalResult buildPairs(GradientContext &ctx);
+/// Whether @f_distances can take the place of @f_pairs.
+bool areByDistance(GradientContext &ctx);
+LogicalResult buildDistances(GradientContext &ctx);
 
 //===--- Walks (DifferentiateWalk.cpp) ---===//
 LogicalResult checkWalk(GradientContext &ctx);

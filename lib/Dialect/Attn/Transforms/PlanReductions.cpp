@@ -19,6 +19,7 @@
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include <numeric>
@@ -89,6 +90,11 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
                            "on chip, ")
            << ::attn::paddedKeys(schedule.getBlockK(), target) << ", but got "
            << schedule.getBlockK();
+  if (int64_t n = getDiagonals(op);
+      n && (schedule.getBlockQ() != n || schedule.getBlockK() != n))
+    return op->emitOpError("expected block_q and block_k to be ")
+           << n << ", as diagonals are, but got " << schedule.getBlockQ()
+           << " and " << schedule.getBlockK();
   if (int64_t channels = schedule.getBlockV())
     if (std::string why = whyNotSliced(op, monoid, channels, target);
         !why.empty())
@@ -184,8 +190,18 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   rows = dim(query, rowSource.rowDim());
   sizes.push_back(heads);
   sizes.push_back(rows);
-  if (isa<ScoresOp>(op.getOperation()))
+  int64_t diagonals = getDiagonals(op);
+  if (diagonals) {
+    // The tiles of rows, then those of keys.
+    Value step = index(diagonals, loc), count = index(0, loc);
+    Value keys = dim(mapping.lookup(op.getKeyOperands().front()), 2);
+    for (Value size : {rows, keys})
+      count = arith::AddIOp::create(
+          b, loc, count, arith::CeilDivUIOp::create(b, loc, size, step));
+    sizes.back() = rows = arith::MulIOp::create(b, loc, count, step);
+  } else if (isa<ScoresOp>(op.getOperation())) {
     sizes.push_back(dim(mapping.lookup(op.getKeyOperands().front()), 2));
+  }
 
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, isa<PartialOp>(op.getOperation()), outputs);
@@ -198,6 +214,8 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
         sizes));
   Value blockQ = index(schedule.getBlockQ(), loc);
   Value numTiles = countQueryTiles(op, rows);
+  if (diagonals)
+    numTiles = arith::DivUIOp::create(b, loc, rows, blockQ);
   // Without rows there are no blocks, and nothing they could read.
   if (packed)
     batches = arith::MinUIOp::create(b, loc, rows, index(1, loc));

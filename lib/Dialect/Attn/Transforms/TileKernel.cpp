@@ -14,6 +14,7 @@
 #include "TileGroup.h"
 #include "TileParts.h"
 #include "TileRepair.h"
+#include "TileScores.h"
 #include "TileSteps.h"
 #include "TileStream.h"
 #include "TileWarps.h"
@@ -311,10 +312,7 @@ LogicalResult mlir::attn::buildReduction(ReductionContext &ctx,
   // Uniform values of the regions are built before this constant.
   ctx.uniformPoint = ctx.index(0).getDefiningOp();
   if (isa<ScoresOp>(ctx.op)) {
-    ctx.scoreOutputs.assign(outputs.begin(), outputs.end());
-    loadQueries(ctx);
-    streamKeys(ctx, {});
-    tile::ReturnOp::create(ctx.b);
+    buildScores(ctx, outputs);
     return success();
   }
   ctx.headVaries = hasGroup(ctx.reduction);

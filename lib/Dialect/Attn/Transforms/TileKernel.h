@@ -21,6 +21,7 @@
 //   TileWarps     parts of a tile of keys, of a warp each
 //   TileFused     sums over rows that are added up in memory
 //   TileRepair    rows that a NaN has spoiled
+//   TileScores    scores that are written, or added up along diagonals
 //   TileKernel    the kernel from its start to its end
 //
 //===----------------------------------------------------------------------===//

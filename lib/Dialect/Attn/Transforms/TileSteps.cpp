@@ -22,6 +22,7 @@
 #include "TileFused.h"
 #include "TileLists.h"
 #include "TileRotary.h"
+#include "TileScores.h"
 #include "TileWarps.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
@@ -113,24 +114,6 @@ void mlir::attn::prepare(ReductionContext &ctx, RowBlock &block) {
     block.keyCount = ctx.toI32(count);
     block.lastKey = ctx.toI32(ctx.sub(ctx.numKeys, ctx.index(1)));
   }
-}
-
-/// Stores the scores of a tile, for attn.scores.
-static void storeScores(ReductionContext &ctx, RowBlock &block,
-                        ArrayRef<Value> dots) {
-  SmallVector<Value> inputs = withLoaded(ctx, block, dots);
-  SmallVector<Type> types(ctx.scoreOutputs.size(), scoreTile(ctx));
-  SmallVector<Value> tiles =
-      ctx.map(inputs, types, [&](Value row, Value col, ValueRange x) {
-        x = takeLoaded(ctx, block, x, dots.size());
-        return scores(ctx, block, row, col, x);
-      });
-  for (auto [tile, output] : llvm::zip_equal(tiles, ctx.scoreOutputs))
-    if (output)
-      tile::StoreOp::create(
-          ctx.b, tile, output,
-          ValueRange{ctx.batch, ctx.head, block.firstRow, block.tile.first},
-          block.firstRow, ctx.add(ctx.row0, ctx.liveRows), /*vector=*/false);
 }
 
 namespace {
@@ -780,10 +763,8 @@ SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
         dot->setAttr(tile::liveDepthName, ctx.b.getI64IntegerAttr(depth));
       dots.push_back(dot);
     }
-  if (isa<ScoresOp>(ctx.op)) {
-    storeScores(ctx, block, dots);
-    return {};
-  }
+  if (isa<ScoresOp>(ctx.op))
+    return writeScores(ctx, block, dots);
   switch (ctx.monoid.getKind()) {
   case MonoidKind::cocycle:
     return ctx.numStats() ? stepCocycle(ctx, block, dots)

@@ -54,7 +54,7 @@ Value mlir::attn::cellAt(ReductionContext &ctx, Value value, Value row,
 }
 
 static ::attn::MaskAnalysis::Class
-classOf(ReductionContext &ctx, Value firstRow, Value lastRow, Value first) {
+classOfRows(ReductionContext &ctx, Value firstRow, Value lastRow, Value first) {
   Value last = ctx.add(first, ctx.index(ctx.schedule.getBlockK() - 1));
   last = ctx.min(last, ctx.sub(ctx.numKeys, ctx.index(1)));
   ::attn::MaskAnalysis::CellFn cell = [&](Value value) {
@@ -73,9 +73,10 @@ classOf(ReductionContext &ctx, Value firstRow, Value lastRow, Value first) {
   return result;
 }
 
-static ::attn::MaskAnalysis::Class classOf(ReductionContext &ctx, Value first) {
+::attn::MaskAnalysis::Class mlir::attn::classOf(ReductionContext &ctx,
+                                                Value first) {
   auto [firstRow, lastRow] = tilePositions(ctx);
-  return classOf(ctx, firstRow, lastRow, first);
+  return classOfRows(ctx, firstRow, lastRow, first);
 }
 
 //===----------------------------------------------------------------------===//
@@ -176,7 +177,7 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
                                        ctx.index(ctx.schedule.getRows() - 1)));
     Value one = arith::ConstantIntOp::create(ctx.b, ctx.b.getI1Type(), 1);
     Value alive = ctx.b.createOrFold<arith::XOrIOp>(
-        classOf(ctx, rowBlock.firstRow, lastRow, tile.first).dead, one);
+        classOfRows(ctx, rowBlock.firstRow, lastRow, tile.first).dead, one);
     next = stepIf(
         ctx, alive, rowBlock.state, [&] { return stepRows(ctx, rowBlock); },
         [&] { return withoutWeights(ctx, rowBlock.state); });

@@ -22,6 +22,8 @@ Value cellAt(ReductionContext &ctx, Value value, Value row, Value key);
 /// What the keys of the block depend on, but for its part; of its mask, which
 /// it reads.
 KeyRangeProblem describeRanges(ReductionContext &ctx);
+/// What the mask says of the block's rows and the keys from `first` on.
+::attn::MaskAnalysis::Class classOf(ReductionContext &ctx, Value first);
 /// The state after all key tiles (KeyRanges.h).
 SmallVector<Value> streamKeys(ReductionContext &ctx, ValueRange state);
 /// The state after one tile, of all rows of the block.
