@@ -67,6 +67,12 @@ onchip::SharedDemand attn::computeDemand(const ScheduleProblem &problem,
     int64_t keyWarps = blockK / MmaShape::warp().m;
     demand.exchange =
         keyWarps * sizes.rows * (channels + problem.rowScalars) * sizeof(float);
+    // Those of a cluster's blocks, sixteen channels at a time.
+    constexpr int64_t sixteen = 16;
+    if (problem.mergedBlocks > 1)
+      demand.exchange += roundUp(channels / sixteen, problem.mergedBlocks) *
+                         sizes.rows * (sixteen + problem.rowScalars) *
+                         int64_t(sizeof(float));
   }
   // Two halves of a tile have slots of their own.
   int64_t slotKeys =
@@ -566,7 +572,7 @@ PackChoice attn::choosePackHeads(const ScheduleProblem &problem,
                 some >= std::min(all, wantedBlocks),
             text};
   // Parts fill the device: what is saved is that each head reads the keys.
-  if (chooseSplits(packed, chooseSizes(packed, target), target).splits == 0)
+  if (chooseSplits(packed, chooseSizes(packed, target), target).splits != 1)
     return {true, "each key is read once, in parts"};
   // Blocks that run at once read the keys of a head about once, however many
   // there are: what is saved is rounds.
@@ -577,11 +583,38 @@ PackChoice attn::choosePackHeads(const ScheduleProblem &problem,
   return {rounds(some) < rounds(all), text};
 }
 
+/// Parts whose states the blocks of a cluster combine, where that was measured
+/// to be faster than a kernel behind; else 1.
+static int64_t chooseClusterParts(const ScheduleProblem &problem,
+                                  const ScheduleSizes &sizes,
+                                  const TargetInfo &target) {
+  const std::vector<int64_t> columns = {columnsOfClusters};
+  int64_t blocks = problem.numHeads, keys = problem.numKeys;
+  if (!warpsHaveKeys(sizes.rows, target) || !problem.warpKeys ||
+      target.maxCluster < 4 || problem.depths != columns ||
+      problem.channels != columns || problem.numQueries > sizes.rows ||
+      keys < leastKeysOfCluster)
+    return 1;
+  if (blocks == 8 && keys <= mostKeysOfFours)
+    return 4;
+  // Clusters of two lie on all multiprocessors alike.
+  int64_t atOnce = blocksAtOnce(sizes.rows, target);
+  if (blocks >= 32 && blocks * 4 <= atOnce && keys <= mostKeysOfPairs)
+    return 2;
+  return 1;
+}
+
 SplitChoice attn::chooseSplits(const ScheduleProblem &problem,
                                const ScheduleSizes &sizes,
                                const TargetInfo &target) {
-  if (!target.isCpu())
+  if (!target.isCpu()) {
+    if (int64_t parts = chooseClusterParts(problem, sizes, target); parts > 1)
+      return {parts,
+              std::to_string(problem.numHeads) +
+                  " blocks of rows; the blocks of a cluster combine the parts",
+              parts};
     return chooseGpuSplits(problem, sizes, target);
+  }
   if (problem.invariant && !problem.cuts)
     return {1, whyInOnePart};
   // Parts as long as this cost less than 2 % more for their states: a state is

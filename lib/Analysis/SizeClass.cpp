@@ -119,6 +119,12 @@ bool wideValues(const SizeProblem &problem, const TargetInfo &target) {
 bool groups(const SizeProblem &problem, const TargetInfo &target) {
   return !target.isCpu() && target.hasRoles() && problem.isNarrow;
 }
+/// The same, of blocks that form clusters.
+bool clusters(const SizeProblem &problem, const TargetInfo &target) {
+  return groups(problem, target) && target.maxCluster >= 4 &&
+         problem.depth == columnsOfClusters &&
+         problem.channels == columnsOfClusters;
+}
 bool narrowGroups(const SizeProblem &problem, const TargetInfo &target) {
   return groups(problem, target) &&
          std::max(problem.depth, problem.channels) <= 64;

@@ -227,6 +227,7 @@ LogicalResult ProgramBuilder::collectSchedule(SchedulerOp op) {
   info.kind = ScheduleInfo::Kind(int(op.getKind()));
   info.order = op.getOrder();
   info.cluster = op.getCluster().value_or(1);
+  info.tilesOfCluster = op.getTilesOfCluster();
   if (op.getTickets())
     info.tickets = slot(op.getTickets());
   info.tiles = slot(op.getTiles());

@@ -138,7 +138,7 @@ void Loop::emitItem() {
     tile::NumberMath m;
     tile::WorkDomain<int64_t> work = {size(s.batch),   size(s.heads),
                                       size(s.tiles),   size(s.splits),
-                                      size(s.section), s.cluster};
+                                      size(s.section), s.tilesOfCluster};
     tile::countWork(m, work);
     tile::WorkTile<int64_t> at =
         tile::locateWorkTile(m, int64_t(a.i32(from)), work, s.order);

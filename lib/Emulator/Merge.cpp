@@ -209,11 +209,173 @@ static void emulateWarps(tg::MergeStatesOp op, ProgramBuilder &b,
       });
 }
 
+namespace {
+/// The states of a cluster's blocks: each stores sixteen rows into the slot of
+/// the block that combines them.
+struct ClusterStates {
+  const Merge merge;
+  uint32_t ring;
+  SlotId counter, part;
+  int64_t count, sixteens, rowWords;
+  llvm::SmallVector<SlotId> state, results;
+  /// Of each part of a state as it is combined: rows and columns.
+  llvm::SmallVector<Shape> to;
+
+  bool store(Agent &a) const;
+  std::optional<Values> read(Agent &a, int64_t block) const;
+  Step run(Agent &a) const;
+
+private:
+  int64_t all(const Agent &a) const { return sixteens * a.role.warps; }
+  int64_t combining(const Agent &a) const {
+    return llvm::divideCeil(all(a), count);
+  }
+  View row(const Agent &a, int64_t warp, int64_t block) const {
+    return View{a.program.rings[ring].regions[0], 0,
+                uint32_t(warp * count + block), 0};
+  }
+};
+} // namespace
+
+/// Stores the sixteens of this warp where they are combined. They land later.
+bool ClusterStates::store(Agent &a) const {
+  Values own = take(a, state);
+  if (a.machine.failed())
+    return false;
+  auto &blocks = a.block.cluster->blocks;
+  if (a.i32(part) != a.block.rank)
+    return a.fail("stores the state of part " + std::to_string(a.i32(part)) +
+                  " as block " + std::to_string(a.block.rank) +
+                  " of its cluster");
+  for (int64_t i = 0; i < sixteens; ++i) {
+    int64_t number = a.member * sixteens + i;
+    ThreadBlock &target = *blocks[size_t(number % count)];
+    View view = row(a, number / count, a.block.rank);
+    MBarrier &full = target.mbarriers[size_t(a.program.rings[ring].full)];
+    a.signals = &full.info->name;
+    Access access = a.access(0, true);
+    access.epoch.component = full.component;
+    access.epoch.clock = uint32_t(full.phase) + 1;
+    if (!a.touch(target, view, {0, 0, 1, rowWords}, access))
+      return false;
+    std::vector<uint32_t> words;
+    for (auto [value, shape] : llvm::zip_equal(own, to)) {
+      int64_t size = shape.rows * shape.cols;
+      bool isSplit = value->rows != shape.rows;
+      auto first = value->words.begin() + (isSplit ? i * size : 0);
+      words.insert(words.end(), first, first + size);
+    }
+    Machine &machine = a.machine;
+    Cycles at = a.arrivalTime();
+    machine.defer(a, "a store to another block",
+                  [=, &machine, &target, &full, words = std::move(words)] {
+                    llvm::copy(words, target.regions[view.region].at(view));
+                    completeBytes(machine, full, int64_t(words.size()) * 4, at);
+                  });
+  }
+  return true;
+}
+
+std::optional<Values> ClusterStates::read(Agent &a, int64_t block) const {
+  View view = row(a, a.member, block);
+  if (!a.touch(0, view, {0, 0, 1, rowWords}, false))
+    return std::nullopt;
+  const uint32_t *words = a.block.regions[view.region].at(view);
+  Values loaded;
+  for (const Shape &shape : to) {
+    loaded.push_back(makeRegisters(shape.rows, shape.cols));
+    for (uint32_t &word : loaded.back()->words)
+      word = *words++;
+  }
+  return loaded;
+}
+
+Step ClusterStates::run(Agent &a) const {
+  const RingInfo &info = a.program.rings[ring];
+  auto use = uint64_t(uint32_t(a.i32(counter)));
+  if (a.part == 0) {
+    MBarrier &empty = a.block.mbarriers[size_t(info.empty)];
+    Step step = a.waitFor(empty, uint32_t((use & 1) ^ 1), use,
+                          "the other blocks to read its last state");
+    if (step != Step::Next)
+      return step;
+    if (!store(a))
+      return Step::Stop;
+    a.part = 1;
+    if (a.member < combining(a)) {
+      bool some = a.member * count + a.block.rank < all(a);
+      a.arrive(a.block, info.full, 0, some ? count * rowWords * 4 : 0);
+    }
+  }
+  Values merged;
+  if (a.member >= combining(a)) {
+    for (const Shape &shape : to)
+      merged.push_back(makeRegisters(shape.rows, shape.cols));
+    setAll(a, results, merged);
+    return Step::Next;
+  }
+  MBarrier &full = a.block.mbarriers[size_t(info.full)];
+  Step step = a.waitFor(full, uint32_t(use & 1), use + 1,
+                        "the states of the cluster's blocks");
+  if (step != Step::Next)
+    return step;
+  std::vector<Values> states;
+  for (int64_t block = 0; block < count; ++block) {
+    // What nobody stores is not read on a GPU to any purpose.
+    bool some = a.member * count + a.block.rank < all(a);
+    std::optional<Values> one = some ? read(a, block) : Values();
+    if (!one)
+      return Step::Stop;
+    if (!some)
+      for (const Shape &shape : to)
+        one->push_back(makeRegisters(shape.rows, shape.cols));
+    states.push_back(std::move(*one));
+  }
+  // As the lowering does: neighbours first.
+  for (size_t apart = 1; apart < states.size(); apart *= 2)
+    for (size_t i = 0; i + apart < states.size(); i += 2 * apart)
+      if (!mergeInto(a, merge, states[i], states[i + apart]))
+        return Step::Stop;
+  setAll(a, results, states[0]);
+  for (auto &block : a.block.cluster->blocks)
+    a.arriveAll(*block, info.empty);
+  return Step::Next;
+}
+
+static LogicalResult emulateCluster(tg::MergeStatesOp op, ProgramBuilder &b,
+                                    const Merge &merge,
+                                    llvm::ArrayRef<SlotId> state) {
+  auto ring = b.ring(op.getRing());
+  if (!ring)
+    return op.emitOpError("expected a ring made in this kernel by "
+                          "tile_gpu.ring.create");
+  auto count = int64_t(*op.getCount());
+  const RingInfo &info = b.kernel().rings[*ring];
+  int64_t warps = b.role && !b.role->isGroup ? b.role->warps : 0;
+  int64_t combining = llvm::divideCeil(op.getSixteensOfWarp() * warps, count);
+  if (info.fill != emulator::Fill::States || info.cluster != count ||
+      info.producers != combining || combining > warps)
+    return op.emitOpError("expected a ring of states of clusters of ")
+           << count << " blocks that " << combining
+           << " of the role's warps combine";
+  ClusterStates states{merge,
+                       *ring,
+                       b.slot(op.getCounter()),
+                       b.slot(op.getPart()),
+                       count,
+                       op.getSixteensOfWarp(),
+                       op.getFloatsOfSixteen(),
+                       llvm::SmallVector<SlotId>(state),
+                       b.slots(op.getResults()),
+                       {}};
+  for (Value result : op.getResults())
+    states.to.push_back(shapeOf(result.getType()));
+  b.emit(op, true, [states](Agent &a) { return states.run(a); });
+  return success();
+}
+
 LogicalResult emulator::emulate(tg::MergeStatesOp op, ProgramBuilder &b) {
   bool isPair = op.getScope() == tg::MergeScope::Pair;
-  if (!isPair && op.getScope() != tg::MergeScope::Warps)
-    return op.emitOpError("expected states of a pair or of warps, but got '")
-           << tg::stringifyMergeScope(op.getScope()) << "'";
   auto built = BatchProgram::build(op.getBody().front(), b);
   if (failed(built))
     return failure();
@@ -238,6 +400,8 @@ LogicalResult emulator::emulate(tg::MergeStatesOp op, ProgramBuilder &b) {
     emulatePair(op, b, merge, states[0], states[1]);
     return success();
   }
+  if (op.getScope() == tg::MergeScope::Cluster)
+    return emulateCluster(op, b, merge, states[0]);
   if (!b.role || b.role->isGroup || b.role->warps != int64_t(*op.getCount()))
     return op.emitOpError("expected a role of ") << *op.getCount() << " warps";
   emulateWarps(op, b, merge, states[0]);

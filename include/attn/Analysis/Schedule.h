@@ -110,6 +110,8 @@ struct ScheduleProblem {
   /// Sizes known or expected at compile time, or -1. numHeads: the query heads
   /// of all batches; group: those of one key head.
   int64_t numQueries = -1, numKeys = -1, numHeads = -1, group = -1;
+  /// Blocks of a cluster that combine the states of parts of the keys.
+  int64_t mergedBlocks = 1;
 };
 
 struct ScheduleSizes {
@@ -243,6 +245,9 @@ bool holdsTwoStates(const ScheduleProblem &problem, const TargetInfo &target);
 struct SplitChoice {
   int64_t splits = 1;
   std::string reason;
+  /// Blocks of a cluster that have the parts, and combine their states; 1: a
+  /// kernel behind does.
+  int64_t cluster = 1;
 };
 
 /// Parts where the blocks of rows alone would leave cores idle. The number of a

@@ -152,7 +152,7 @@ struct RegionInfo {
   bool isRamp = false;
 };
 
-enum class Fill : uint8_t { Tma, CpAsync, Warps, Exchange, CpGroup };
+enum class Fill : uint8_t { Tma, CpAsync, Warps, Exchange, CpGroup, States };
 
 struct RingInfo {
   std::string name;
@@ -188,7 +188,8 @@ struct RoleInfo {
 struct ScheduleInfo {
   enum Kind { Grid, Static, Dynamic } kind = Grid;
   mlir::attn::WorkOrder order = mlir::attn::WorkOrder::in_order;
-  int64_t cluster = 1;
+  /// Blocks that draw together, and those of them with neighbouring tiles.
+  int64_t cluster = 1, tilesOfCluster = 1;
   SlotId tickets = noSlot, tiles = noSlot, heads = noSlot, batch = noSlot,
          splits = noSlot, section = noSlot;
   /// Hand-over: warps that read what one warp draws.

@@ -48,7 +48,7 @@ Value KernelLowering::countItems(SchedulerOp op) {
           scalar(op.getTiles()),
           op.getSplits() ? scalar(op.getSplits()) : e.c32(1),
           {},
-          int64_t(op.getCluster().value_or(1))};
+          op.getTilesOfCluster()};
   if (op.getSection())
     work.section = scalar(op.getSection());
   tile::countWork(m, work);

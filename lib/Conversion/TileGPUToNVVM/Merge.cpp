@@ -7,7 +7,8 @@
 //
 // Two states in registers are merged element by element. States of warps go
 // through shared memory: fragments by register and lane, vectors by element,
-// so that a warp finds its part of another's rows under its own lanes.
+// so that a warp finds its part of another's rows under its own lanes. States
+// of the blocks of a cluster are stored where they are combined.
 //
 //===----------------------------------------------------------------------===//
 
@@ -224,11 +225,238 @@ static LogicalResult mergeWarps(KernelContext &k, MergeStatesOp op,
   return success();
 }
 
+//===----------------------------------------------------------------------===//
+// Blocks of a cluster
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The states of a cluster's blocks. Each block stores sixteen rows of its own
+/// into the slot of the block that combines these, without waiting (PTX ISA,
+/// st.async), where they count towards that block's full barrier: a row of the
+/// slot's tile for each block, of registers by lane, then of vectors by column.
+class StatesOfCluster {
+public:
+  StatesOfCluster(KernelContext &k, MergeStatesOp op, const RingLayout &ring)
+      : k(k), e(k.e), op(op), count(*op.getCount()),
+        sixteens(op.getSixteensOfWarp()), rowBytes(4 * op.getFloatsOfSixteen()),
+        slot(k.address(ring.offsets[0])), full(k.address(ring.full)),
+        part(k.scalar(op.getPart())) {}
+  void write(const MergeState &mine);
+  /// Announces what comes to this warp, the `warp`-th that combines.
+  void announce();
+  MergeState read(int64_t block);
+
+private:
+  static constexpr int64_t laneBytes = 4 * 4; // Of 8 columns of sixteen rows.
+  static constexpr int64_t pairBytes = 2 * 4; // Of a vector, in 4 lanes.
+  Value rowOf(Value warp, Value block) {
+    return e.add(slot, e.mul(e.add(e.mul(warp, count), block), rowBytes));
+  }
+  void store(Value address, ArrayRef<Value> registers, Value barrier,
+             Value predicate);
+  void load(Value address, MutableArrayRef<Value> registers, Type type);
+
+  KernelContext &k;
+  Emitter &e;
+  MergeStatesOp op;
+  int64_t count, sixteens, rowBytes;
+  Value slot, full, part;
+};
+} // namespace
+
+void StatesOfCluster::store(Value address, ArrayRef<Value> registers,
+                            Value barrier, Value predicate) {
+  std::string values, constraints = "r,";
+  SmallVector<Value> operands = {address};
+  for (auto [i, value] : llvm::enumerate(registers)) {
+    values += (i ? ", $" : "$") + std::to_string(i + 1);
+    constraints += "r,";
+    operands.push_back(value.getType() == e.i1
+                           ? LLVM::ZExtOp::create(e.b, e.loc, e.i32, value)
+                           : e.bitcast(value, e.i32));
+  }
+  operands.append({barrier, predicate});
+  size_t n = registers.size();
+  e.assembly("@$" + Twine(n + 2) +
+                 " st.async.shared::cluster.mbarrier::complete_tx::bytes.v" +
+                 Twine(n) + ".b32 [$0], {" + values + "}, [$" + Twine(n + 1) +
+                 "];",
+             constraints + "r,b,~{memory}", operands);
+}
+
+void StatesOfCluster::load(Value address, MutableArrayRef<Value> registers,
+                           Type type) {
+  size_t n = registers.size();
+  std::string values, constraints;
+  for (size_t i = 0; i < n; ++i) {
+    values += (i ? ", $" : "$") + std::to_string(i);
+    constraints += "=r,";
+  }
+  Values bits = e.assembly("ld.shared::cta.v" + Twine(n) + ".b32 {" + values +
+                               "}, [$" + Twine(n) + "];",
+                           constraints + "r,~{memory}", {address},
+                           SmallVector<Type>(n, e.i32));
+  for (auto [value, word] : llvm::zip_equal(registers, bits))
+    value = type == e.i1 ? e.icmp(LLVM::ICmpPredicate::ne, word, e.c32(0))
+                         : e.bitcast(word, type);
+}
+
+void StatesOfCluster::write(const MergeState &mine) {
+  Value ofLane = e.mul(k.lane, laneBytes);
+  Value ofPair = e.mul(e.and_(k.lane, 3), pairBytes);
+  Value hasPair = e.lt(k.lane, e.c32(4)), always = e.truth(true);
+  for (int64_t i = 0; i < sixteens; ++i) {
+    Value number = e.add(e.mul(k.role.warpInRole, sixteens), i);
+    Value block = e.urem(number, count), warp = e.udiv(number, count);
+    Value to = inBlock(e, rowOf(warp, part), block);
+    Value barrier = inBlock(e, full, block);
+    int64_t offset = 0;
+    auto storeVector = [&](const Values &vector) {
+      for (size_t at = 0; at < vector.size(); at += 2, offset += 4 * pairBytes)
+        store(e.add(e.add(to, ofPair), offset),
+              ArrayRef<Value>(vector).slice(at, 2), barrier, hasPair);
+    };
+    for (auto [value, type] :
+         llvm::zip_equal(mine.values, op.getValues().getTypes())) {
+      auto frag = dyn_cast<FragType>(type);
+      if (!frag)
+        continue;
+      int64_t registers = int64_t(value.size()) / sixteens;
+      for (int64_t at = 0; at < registers; at += 4, offset += 32 * laneBytes)
+        store(e.add(e.add(to, ofLane), offset),
+              ArrayRef<Value>(value).slice(i * registers + at, 4), barrier,
+              always);
+    }
+    for (const Values &stat : mine.stats)
+      storeVector(stat);
+    for (auto [value, type] :
+         llvm::zip_equal(mine.values, op.getValues().getTypes()))
+      if (isa<VecType>(type))
+        storeVector(value);
+  }
+}
+
+void StatesOfCluster::announce() {
+  Value number = e.add(e.mul(k.role.warpInRole, count), part);
+  Value some = e.lt(number, e.c32(sixteens * k.role.warps));
+  Value bytes = e.select(some, e.c32(count * rowBytes), e.c32(0));
+  e.assembly("@$2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
+             "r,r,b,~{memory}", {full, bytes, k.lane0});
+}
+
+MergeState StatesOfCluster::read(int64_t block) {
+  Value from = rowOf(k.role.warpInRole, e.c32(block));
+  Value ofLane = e.add(from, e.mul(k.lane, laneBytes));
+  Value ofPair = e.add(from, e.mul(e.and_(k.lane, 3), pairBytes));
+  MergeState state;
+  int64_t offset = 0;
+  auto loadVector = [&](Type type) {
+    Values vector(size_t(k.registerCount(type)));
+    for (size_t at = 0; at < vector.size(); at += 2, offset += 4 * pairBytes)
+      load(e.add(ofPair, offset), MutableArrayRef<Value>(vector).slice(at, 2),
+           cast<VecType>(type).getElementType());
+    return vector;
+  };
+  TypeRange types =
+      TypeRange(op.getResultTypes()).drop_front(op.getStats().size());
+  state.values.resize(types.size());
+  for (auto [value, type] : llvm::zip_equal(state.values, types)) {
+    if (isa<VecType>(type))
+      continue;
+    value.resize(size_t(k.registerCount(type)));
+    for (size_t at = 0; at < value.size(); at += 4, offset += 32 * laneBytes)
+      load(e.add(ofLane, offset), MutableArrayRef<Value>(value).slice(at, 4),
+           e.f32);
+  }
+  for (Type type : op.getStats().getTypes())
+    state.stats.push_back(loadVector(type));
+  for (auto [value, type] : llvm::zip_equal(state.values, types))
+    if (isa<VecType>(type))
+      value = loadVector(type);
+  return state;
+}
+
+/// Merges neighbours, then neighbours among what that gives, and so on: no
+/// state waits for all before it.
+static LogicalResult mergeAll(KernelContext &k, MergeStatesOp op,
+                              MutableArrayRef<MergeState> states,
+                              TypeRange valueTypes) {
+  for (size_t apart = 1; apart < states.size(); apart *= 2)
+    for (size_t i = 0; i + apart < states.size(); i += 2 * apart)
+      if (failed(mergeInto(k, op, states[i], states[i + apart], valueTypes)))
+        return failure();
+  return success();
+}
+
+static LogicalResult mergeCluster(KernelContext &k, MergeStatesOp op,
+                                  MergeState &state, TypeRange valueTypes) {
+  Emitter &e = k.e;
+  const RingLayout *ring = k.layout.ring(op.getRing());
+  if (!ring)
+    return noRing(op);
+  int64_t count = *op.getCount();
+  int64_t sixteens = op.getSixteensOfWarp() * k.role.warps;
+  int64_t combining = llvm::divideCeil(sixteens, count);
+  if (k.role.scope != Scope::Warp || ring->fill != Fill::States ||
+      ring->cluster != count || ring->producers != combining ||
+      combining > k.role.warps ||
+      ring->type.getTiles()[0].getRows() != combining * count)
+    return unsupported(op, "a ring of states of clusters of " + Twine(count) +
+                               " blocks that " + Twine(combining) +
+                               " of the role's warps combine");
+  StatesOfCluster states(k, op, *ring);
+  Value phase = e.and_(k.scalar(op.getCounter()), 1);
+  Value empty = k.address(ring->empty);
+  // All blocks have read what this one stored before.
+  k.waitBarrier(empty, e.xor_(phase, e.c32(1)), /*ofCluster=*/true);
+  states.write(state);
+
+  SmallVector<Type> types;
+  SmallVector<Value> zeros;
+  for (Type type : op.getResultTypes()) {
+    auto vec = dyn_cast<VecType>(type);
+    Type element = vec ? vec.getElementType() : Type(e.f32);
+    for (int64_t i = 0, n = k.registerCount(type); i < n; ++i) {
+      types.push_back(element);
+      zeros.push_back(element.isF32() ? e.cf(0.0f) : e.constant(element, 0));
+    }
+  }
+  Block *combine = e.newBlock(), *rest = e.newBlock(types);
+  e.branch(e.lt(k.role.warpInRole, e.c32(combining)), combine, rest, {}, zeros);
+  e.startBlock(combine);
+  states.announce();
+  k.waitBarrier(k.address(ring->full), phase, /*ofCluster=*/true);
+  SmallVector<MergeState> all;
+  for (int64_t block = 0; block < count; ++block)
+    all.push_back(states.read(block));
+  if (failed(mergeAll(k, op, all, valueTypes)))
+    return failure();
+  SmallVector<Value> merged;
+  for (auto [result, part] :
+       llvm::zip_equal(op.getResults(),
+                       llvm::concat<Values>(all[0].stats, all[0].values))) {
+    k.set(result, part);
+    llvm::append_range(merged, part);
+  }
+  // The assembler would let the arrival overtake the reads.
+  Value behind = zeroAfter(k, op.getResults(), Samples::groups);
+  k.syncWarp();
+  arriveInCluster(k, e.add(empty, behind));
+  e.branch(rest, merged);
+  e.startBlock(rest);
+  size_t at = 0;
+  for (auto [part, type] :
+       llvm::zip_equal(llvm::concat<Values>(state.stats, state.values),
+                       op.getResultTypes())) {
+    part.assign(rest->args_begin() + at,
+                rest->args_begin() + at + k.registerCount(type));
+    at += part.size();
+  }
+  return success();
+}
+
 LogicalResult gpu::lower(KernelContext &k, MergeStatesOp op) {
   MergeScope scope = op.getScope();
-  if (scope != MergeScope::Pair && scope != MergeScope::Warps)
-    return unsupported(op, "states of a pair or of warps, but got '" +
-                               stringifyMergeScope(scope) + "'");
   int64_t copies = scope == MergeScope::Pair ? 2 : 1;
   MergeState state = stateOf(k, op, 0, copies);
   if (state.stats.empty())
@@ -240,7 +468,8 @@ LogicalResult gpu::lower(KernelContext &k, MergeStatesOp op) {
   LogicalResult merged =
       scope == MergeScope::Pair
           ? mergeInto(k, op, state, stateOf(k, op, 1, copies), valueTypes)
-          : mergeWarps(k, op, state, valueTypes);
+      : scope == MergeScope::Warps ? mergeWarps(k, op, state, valueTypes)
+                                   : mergeCluster(k, op, state, valueTypes);
   if (failed(merged))
     return failure();
   for (auto [result, registers] : llvm::zip_equal(

@@ -165,8 +165,7 @@ static void drawWarpKeys(Kernel &k, uint64_t seed, uint64_t index) {
   s.turns = "none";
   k.dqk = 64 * random.range(1, 4);
   k.dv = s.blockK == 128 ? 128 * random.range(1, 2) : 64 * random.range(1, 4);
-  k.bias.rank = k.mask.rank = k.alibiRank = 0;
-  k.sinks = false;
+  k.bias.rank = k.mask.rank = 0;
 }
 
 static bool readsHead(const Kernel &k, const Expr &expr) {
@@ -188,9 +187,16 @@ static void drawPackHeads(Kernel &k, uint64_t seed, uint64_t index) {
 }
 
 /// Whether blocks form clusters, masks and other copies of their own included:
-/// drawn apart, as above.
+/// drawn apart, as above. Those of tiles of eight rows have the parts of the
+/// keys.
 static void drawCluster(Kernel &k, uint64_t seed, uint64_t index) {
   Random random(~seed ^ 0xC1057, index);
+  if (k.schedule->rows == 8) {
+    int64_t parts = random.pick<int64_t>({2, 4, 8, 8});
+    if (!k.partials && parts * k.schedule->blockK >= k.dv && random.chance(0.5))
+      k.schedule->splits = k.schedule->cluster = parts;
+    return;
+  }
   if (k.schedule->packHeads || k.packed || k.schedule->splits != 1)
     return;
   if (random.chance(k.family == Family::Schedules ? 0.5 : 0.3))

@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
+// RUN: attn-opt %s --split-input-file --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
 // RUN: attn-opt %s --split-input-file %tidy --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm | FileCheck %s
 
 !ring = !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
@@ -75,6 +75,75 @@ tile_gpu.kernel private @clusters(%tickets: memref<1xi32>, %n: i32, %mq: !map,
       tile_gpu.ring.release %k[%c] : !ring
       %d = arith.addi %c, %c1 : i32
       tile_gpu.yield %d : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
+!states = !tile_gpu.ring<1, 2x136xf32>
+
+// Two blocks have the parts of the keys of one tile. Each stores sixteen rows of its
+// state into the other's slot, where they count as bytes, and combines the others.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @merged
+// CHECK-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
+// What this block stored before has been read.
+// CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
+// CHECK: mapa.shared::cluster.u32
+// CHECK: mapa.shared::cluster.u32
+// CHECK: st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32
+// CHECK: st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32
+// CHECK: st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32
+// CHECK: st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32
+// CHECK: mbarrier.arrive.expect_tx.shared::cta.b64
+// CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
+// CHECK: ld.shared::cta.v4.b32
+// CHECK: ld.shared::cta.v2.b32
+// CHECK: ld.shared::cta.v4.b32
+// CHECK: ld.shared::cta.v2.b32
+// CHECK: mapa.shared::cluster.u32
+// CHECK: mbarrier.arrive.shared::cluster.b64 _,
+tile_gpu.kernel private @merged(%tickets: memref<1xi32>, %n: i32, %heads: i32,
+    %o: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %z = arith.constant 0.0 : f32
+  %ring = tile_gpu.ring.create states producers(1) consumers(1) cluster(2) : !states
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      cluster(2) by_parts tiles(%n) heads(%heads) batch(%c1) splits(%c2) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "draw" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%w: i32):
+    %e = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %use: i32):
+      %m = tile_gpu.frag.fill %z : f32 -> !tile_gpu.vec<8xf32, col, warp>
+      %v = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<32x8xf32, acc, warp>
+      %m1, %v1 = tile_gpu.merge_states cluster
+          stats(%m : !tile_gpu.vec<8xf32, col, warp>)
+          values(%v : !tile_gpu.frag<32x8xf32, acc, warp>)
+          ring(%ring[%use] : !states) part(%split) count(2) {
+      ^bb1(%a: f32, %b: f32):
+        %c = arith.maximumf %a, %b : f32
+        tile_gpu.yield %c, %a, %b : f32, f32, f32
+      } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
+      tile_gpu.global.store %v1, %o[%tile, %c0] : !tile_gpu.frag<16x8xf32, acc, warp>, memref<?x?xf32>
+      %next = arith.addi %use, %c1 : i32
+      tile_gpu.yield %next : i32
     } -> i32
     tile_gpu.yield
   }

@@ -306,14 +306,21 @@ tile_gpu.kernel private @write_rounded(%m: memref<?x?xtf32>) {
 // -----
 
 module attributes {attn.target = "sm_90a"} {
-tile_gpu.kernel private @merge_cluster() {
+tile_gpu.kernel private @merge_cluster(%part: i32, %tickets: memref<1xi32>) {
   %z = arith.constant 0.0 : f32
+  %c0 = arith.constant 0 : i32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      cluster(2) by_parts tiles(%part) heads(%part) batch(%part) splits(%part) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  %ring = tile_gpu.ring.create states producers(1) consumers(1) cluster(2) : !tile_gpu.ring<1, 2x1088xf32>
   tile_gpu.role "r" warps(4) {
   ^bb0(%w: i32):
     %v = tile_gpu.frag.fill %z : f32 -> !tile_gpu.vec<64xf32, col, warp>
     %f = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<16x64xf32, acc, warp>
-    // expected-error@+1 {{expected states of a pair or of warps, but got 'cluster'}}
-    %r:2 = tile_gpu.merge_states cluster stats(%v : !tile_gpu.vec<64xf32, col, warp>) values(%f : !tile_gpu.frag<16x64xf32, acc, warp>) count(2) {
+    // expected-error@+1 {{expected a ring of states of clusters of 2 blocks that 2 of the role's warps combine}}
+    %r:2 = tile_gpu.merge_states cluster stats(%v : !tile_gpu.vec<64xf32, col, warp>) values(%f : !tile_gpu.frag<16x64xf32, acc, warp>) ring(%ring[%c0] : !tile_gpu.ring<1, 2x1088xf32>) part(%part) count(2) {
     ^bb0(%a: f32, %b: f32):
       tile_gpu.yield %a, %z, %z : f32, f32, f32
     } -> !tile_gpu.vec<64xf32, col, warp>, !tile_gpu.frag<16x64xf32, acc, warp>
@@ -332,7 +339,7 @@ tile_gpu.kernel private @merge_without_statistics() {
   ^bb0(%w: i32):
     %f = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<16x64xf32, acc, warp>
     // expected-error@+1 {{expected 1 statistic or more, but got 0}}
-    %r = "tile_gpu.merge_states"(%f, %f) <{scope = 0 : i32, operandSegmentSizes = array<i32: 0, 2, 0, 0, 0, 0, 0, 0>, resultSegmentSizes = array<i32: 1, 0>}> ({
+    %r = "tile_gpu.merge_states"(%f, %f) <{scope = 0 : i32, operandSegmentSizes = array<i32: 0, 2, 0, 0, 0, 0>}> ({
       tile_gpu.yield %z, %z : f32, f32
     }) : (!tile_gpu.frag<16x64xf32, acc, warp>, !tile_gpu.frag<16x64xf32, acc, warp>) -> !tile_gpu.frag<16x64xf32, acc, warp>
     tile_gpu.yield

@@ -35,7 +35,7 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows 
 
 // -----
 
-// expected-error@+1 {{expected splits = 1 where blocks form clusters, but got cluster = 4}}
+// expected-error@+1 {{expected splits = 1, or as many as cluster, where blocks form clusters, but got cluster = 4}}
 func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows = 64, block_k = 64, splits = 2, cluster = 4>}
 
 // -----

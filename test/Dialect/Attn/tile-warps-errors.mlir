@@ -61,3 +61,30 @@ func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v:
       {rolling, schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64>} -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
+
+// -----
+
+func.func @attention(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  // expected-error @below {{expected parts of keys whose states the blocks of a cluster combine, as splits = cluster = 2 of the schedule says, but got rows = 64, where 8 rows of a tile have warps with keys of their own; cluster = 1 combines them in a kernel behind}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      {schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, splits = 2, cluster = 2>} -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+
+// -----
+
+func.func @attention(%q: tensor<?x?x?x128xf32>, %k: tensor<?x?x?x128xf32>, %v: tensor<?x?x?x128xf32>) -> tensor<?x?x?x128xf32> {
+  // expected-error @below {{expected rows = 16 or more for products that are not of 16 bits, but got rows = 8}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xf32>) keys(%k : tensor<?x?x?x128xf32>) values(%v : tensor<?x?x?x128xf32>)
+      {schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64, splits = 8, cluster = 8>} -> tensor<?x?x?x128xf32>
+  return %o : tensor<?x?x?x128xf32>
+}
+
+// -----
+
+func.func @attention(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>, %v: tensor<?x?x?x256xbf16>) -> tensor<?x?x?x256xbf16> {
+  // expected-error @below {{expected parts of keys whose states the blocks of a cluster combine, as splits = cluster = 2 of the schedule says, but got values of 256 channels, more than 4 warps of each block combine; cluster = 1 combines them in a kernel behind}}
+  %o = attn.attention queries(%q : tensor<?x?x?x256xbf16>) keys(%k : tensor<?x?x?x256xbf16>) values(%v : tensor<?x?x?x256xbf16>)
+      {schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64, splits = 2, cluster = 2>} -> tensor<?x?x?x256xbf16>
+  return %o : tensor<?x?x?x256xbf16>
+}

@@ -86,3 +86,37 @@ func.func @sinks(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
       -> tensor<?x?x?x128xf16>
   return %o : tensor<?x?x?x128xf16>
 }
+
+// The blocks of a cluster have the parts of the keys: a warp that combines their states
+// has sixteen channels of all of them.
+// TILE: func.func @in_cluster
+// TILE-NOT: tile.workspace
+// TILE: %[[GRID:.*]] = arith.muli %{{.*}}, %c8
+// TILE: tile.launch @in_cluster_kernel0 grid(%[[GRID]])
+// TILE: tile.kernel private @in_cluster_kernel0(
+// TILE: %{{.*}}, %{{.*}}, %{{.*}}, %[[PART:.*]] = tile.work_tile {{.*}} cluster(8) by_parts {{.*}} parts(%c8)
+// TILE: tile.merge stats({{.*}} values({{.*}} part(%[[PART]]) cluster(8)
+// GPU: tile_gpu.kernel private @in_cluster_kernel0(
+// GPU: %[[RING:.*]] = tile_gpu.ring.create states producers(1) consumers(1) cluster(8) {{.*}} : <1, 8x144xf32>
+// GPU: tile_gpu.scheduler dynamic in_order {{.*}} cluster(8) by_parts {{.*}} splits(%c8
+// GPU: tile_gpu.role "compute" warps(4) barrier(1) {
+// GPU: ^bb0(%[[WARP:.*]]: i32):
+// GPU: %[[OWN:.*]]:3 = tile_gpu.merge_states warps
+// GPU: -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<32x8xf32, acc, warp>, !tile_gpu.vec<8xf32, col, warp>
+// GPU: tile_gpu.merge_states cluster stats(%[[OWN]]#0 : {{.*}}) values(%[[OWN]]#1, %[[OWN]]#2 : {{.*}}) ring(%[[RING]][%{{.*}}] : {{.*}}) part(%[[PART:[a-z0-9]*]]) count(8)
+// GPU: -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>, !tile_gpu.vec<8xf32, col, warp>
+// GPU: %[[BLOCKS:.*]] = arith.muli %[[WARP]], %c8
+// GPU: %[[NUMBER:.*]] = arith.addi %[[BLOCKS]], %[[PART]]
+// GPU: %[[CHANNEL:.*]] = arith.muli %[[NUMBER]], %c16
+// GPU: %[[SOME:.*]] = arith.cmpi slt, %[[NUMBER]], %c8
+// GPU: scf.if %[[SOME]]
+// GPU: tile_gpu.global.store
+func.func @in_cluster(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                      %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      {schedule = #attn.schedule<block_q = 8, rows = 8, block_k = 64, splits = 8,
+                                 cluster = 8, pack_heads = true>}
+      -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}

@@ -2,7 +2,7 @@
 
 func.func @merge_c1(%o: !tile.tile<8x128xf32>) {
   // expected-error@+1 {{expected 1 statistic or more, but got none}}
-  %s = "tile.merge"(%o) <{operandSegmentSizes = array<i32: 0, 1>}> ({
+  %s = "tile.merge"(%o) <{operandSegmentSizes = array<i32: 0, 1, 0>}> ({
   ^bb0:
     %f = arith.constant 1.0 : f32
     tile.yield %f, %f : f32, f32
@@ -29,5 +29,27 @@ func.func @merge_c2(%m: !tile.tile<8x1xf32>, %o: !tile.tile<16x128xf32>) {
   ^bb0(%a: f32, %b: f32):
     tile.yield %a, %a, %b : f32, f32, f32
   } -> !tile.tile<8x1xf32>, !tile.tile<16x128xf32>
+  return
+}
+
+// -----
+
+func.func @merge_c3(%m: !tile.tile<8x1xf32>, %o: !tile.tile<8x128xf32>) {
+  // expected-error@+1 {{expected part(...) beside cluster(...), and not without}}
+  %s:2 = tile.merge stats(%m : !tile.tile<8x1xf32>) values(%o : !tile.tile<8x128xf32>) cluster(2) {
+  ^bb0(%a: f32, %b: f32):
+    tile.yield %a, %a, %b : f32, f32, f32
+  } -> !tile.tile<8x1xf32>, !tile.tile<8x128xf32>
+  return
+}
+
+// -----
+
+func.func @merge_c3(%m: !tile.tile<8x1xf32>, %o: !tile.tile<8x128xf32>, %part: index) {
+  // expected-error@+1 {{expected clusters of 2 to 8 blocks, but got 16}}
+  %s:2 = tile.merge stats(%m : !tile.tile<8x1xf32>) values(%o : !tile.tile<8x128xf32>) part(%part) cluster(16) {
+  ^bb0(%a: f32, %b: f32):
+    tile.yield %a, %a, %b : f32, f32, f32
+  } -> !tile.tile<8x1xf32>, !tile.tile<8x128xf32>
   return
 }

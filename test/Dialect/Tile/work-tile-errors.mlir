@@ -65,6 +65,14 @@ tile.kernel @cluster(%n: index, %block: index) {
 
 // -----
 
+tile.kernel @parts_of_no_cluster(%n: index, %block: index) {
+  // expected-error @below {{expected by_parts beside cluster(...) only}}
+  %b, %h, %t, %p = tile.work_tile %block in_order by_parts batches(%n) heads(%n) tiles(%n) parts(%n)
+  tile.return
+}
+
+// -----
+
 tile.kernel @sequences_in_clusters(%n: index, %cu: memref<?xi32>, %block: index) {
   // expected-error @below {{expected no cluster(...) with varlen(...) or counts(...), whose tiles blocks find one by one}}
   %b, %h, %t, %p = tile.work_tile %block in_order cluster(2) varlen(%cu : memref<?xi32>, %n) block_q(64) heads(%n) tiles(%n) parts(%n)

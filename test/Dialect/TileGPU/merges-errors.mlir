@@ -24,9 +24,9 @@ func.func @merge_pair(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16
 
 // -----
 
-func.func @merge_factors(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>) {
+func.func @merge_factors(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %s: !tile_gpu.smem<64x64xf32>) {
   // expected-error @below {{expected the body to yield 3 value(s), but got 1}}
-  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) count(2) {
+  %m1, %o1 = tile_gpu.merge_states warps stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) scratch(%s : !tile_gpu.smem<64x64xf32>) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a : f32
   } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
@@ -46,9 +46,9 @@ func.func @merge_count(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<1
 
 // -----
 
-func.func @merge_none(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>) {
+func.func @merge_none(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %s: !tile_gpu.smem<64x64xf32>) {
   // expected-error @below {{expected 1 state or more, but got 0}}
-  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) count(0) {
+  %m1, %o1 = tile_gpu.merge_states warps stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) scratch(%s : !tile_gpu.smem<64x64xf32>) count(0) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
   } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
@@ -68,9 +68,9 @@ func.func @merge_no_scratch(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.f
 
 // -----
 
-func.func @merge_workspace(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %w: memref<?x?xf32>) {
-  // expected-error @below {{expected workspace(...), tickets(...) and part(...) with blocks only}}
-  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) workspace(%w : memref<?x?xf32>) count(2) {
+func.func @merge_ring(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>) {
+  // expected-error @below {{expected ring(...) and part(...) with cluster only}}
+  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
   } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
@@ -79,31 +79,9 @@ func.func @merge_workspace(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.fr
 
 // -----
 
-func.func @merge_blocks_last(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %w: memref<?x?xf32>, %t: memref<?xi32>, %i: i32) {
-  // expected-error @below {{expected a last result with blocks only}}
-  %m1, %o1 = tile_gpu.merge_states blocks stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) workspace(%w : memref<?x?xf32>) tickets(%t[%i] : memref<?xi32>) part(%i of %i) {
-  ^bb0(%a: f32, %b: f32):
-    tile_gpu.yield %a, %a, %b : f32, f32, f32
-  } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
-  return
-}
-
-// -----
-
-func.func @merge_tickets_item(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %w: memref<?x?xf32>, %t: memref<?xi32>, %i: i32) {
-  // expected-error @below {{expected workspace(...), tickets(...) and part(...) with blocks only}}
-  %m1, %o1, %last = "tile_gpu.merge_states"(%m, %o, %w, %t, %i, %i) <{scope = 3 : i32, operandSegmentSizes = array<i32: 1, 1, 0, 1, 1, 0, 1, 1>, resultSegmentSizes = array<i32: 2, 1>}> ({
-  ^bb0(%a: f32, %b: f32):
-    tile_gpu.yield %a, %a, %b : f32, f32, f32
-  }) : (!tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>, memref<?x?xf32>, memref<?xi32>, i32, i32) -> (!tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>, i1)
-  return
-}
-
-// -----
-
-func.func @merge_results(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>) {
+func.func @merge_results(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %s: !tile_gpu.smem<64x64xf32>) {
   // expected-error @below {{expected 2 results, but got 1}}
-  %m1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) count(2) {
+  %m1 = tile_gpu.merge_states warps stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) scratch(%s : !tile_gpu.smem<64x64xf32>) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
   } -> !tile_gpu.vec<8xf32, col, warp>
@@ -123,9 +101,9 @@ func.func @merge_pair_types(%m: !tile_gpu.vec<8xf32, col, warp>, %n: !tile_gpu.v
 
 // -----
 
-func.func @merge_scopes(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<64x8xf32, acc>) {
+func.func @merge_scopes(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<64x8xf32, acc>, %s: !tile_gpu.smem<64x64xf32>) {
   // expected-error @below {{expected states of one scope}}
-  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<64x8xf32, acc>) count(2) {
+  %m1, %o1 = tile_gpu.merge_states warps stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<64x8xf32, acc>) scratch(%s : !tile_gpu.smem<64x64xf32>) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
   } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<64x8xf32, acc>
@@ -134,9 +112,9 @@ func.func @merge_scopes(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<
 
 // -----
 
-func.func @merge_partial(%m: !tile_gpu.vec<8xf32, col, warp, partial>, %o: !tile_gpu.frag<16x8xf32, acc, warp>) {
+func.func @merge_partial(%m: !tile_gpu.vec<8xf32, col, warp, partial>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %s: !tile_gpu.smem<64x64xf32>) {
   // expected-error @below {{expected complete vectors; reduce a partial one first}}
-  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp, partial>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) count(2) {
+  %m1, %o1 = tile_gpu.merge_states warps stats(%m : !tile_gpu.vec<8xf32, col, warp, partial>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) scratch(%s : !tile_gpu.smem<64x64xf32>) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
   } -> !tile_gpu.vec<8xf32, col, warp, partial>, !tile_gpu.frag<16x8xf32, acc, warp>
@@ -145,9 +123,9 @@ func.func @merge_partial(%m: !tile_gpu.vec<8xf32, col, warp, partial>, %o: !tile
 
 // -----
 
-func.func @merge_result_type(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>) {
-  // expected-error @below {{expected result '!tile_gpu.frag<16x8xf32, acc, warp>', but got '!tile_gpu.frag<16x16xf32, acc, warp>'}}
-  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) count(2) {
+func.func @merge_result_type(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %s: !tile_gpu.smem<64x64xf32>) {
+  // expected-error @below {{expected result '!tile_gpu.frag<16x8xf32, acc, warp>' or, of a fragment, its rows split over the warps, but got '!tile_gpu.frag<16x16xf32, acc, warp>'}}
+  %m1, %o1 = tile_gpu.merge_states warps stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) scratch(%s : !tile_gpu.smem<64x64xf32>) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
   } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x16xf32, acc, warp>
@@ -167,9 +145,9 @@ func.func @merge_result_rows(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.
 
 // -----
 
-func.func @merge_elements(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xbf16, acc, warp>) {
+func.func @merge_elements(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xbf16, acc, warp>, %s: !tile_gpu.smem<64x64xf32>) {
   // expected-error @below {{expected values in f32 vectors and acc fragments, but got '!tile_gpu.frag<16x8xbf16, acc, warp>'}}
-  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xbf16, acc, warp>) count(2) {
+  %m1, %o1 = tile_gpu.merge_states warps stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xbf16, acc, warp>) scratch(%s : !tile_gpu.smem<64x64xf32>) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
   } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xbf16, acc, warp>
@@ -179,9 +157,9 @@ func.func @merge_elements(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.fra
 // -----
 
 // A factor for each of 8 columns, but 16 columns to scale.
-func.func @merge_along(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x16xf32, acc, warp>) {
+func.func @merge_along(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x16xf32, acc, warp>, %s: !tile_gpu.smem<64x64xf32>) {
   // expected-error @below {{expected statistics and values along '!tile_gpu.vec<8xf32, col, warp>', but got '!tile_gpu.frag<16x16xf32, acc, warp>'}}
-  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x16xf32, acc, warp>) count(2) {
+  %m1, %o1 = tile_gpu.merge_states warps stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x16xf32, acc, warp>) scratch(%s : !tile_gpu.smem<64x64xf32>) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
   } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x16xf32, acc, warp>
@@ -202,9 +180,42 @@ func.func @merge_split_rows(%m: !tile_gpu.vec<32xf32, row, warp>, %o: !tile_gpu.
 
 // -----
 
-func.func @merge_many(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>) {
+func.func @merge_many(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %s: !tile_gpu.smem<64x64xf32>) {
   // expected-error @below {{expected at most 1048576 states, but got 4611686018427387904}}
-  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) count(4611686018427387904) {
+  %m1, %o1 = tile_gpu.merge_states warps stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) scratch(%s : !tile_gpu.smem<64x64xf32>) count(4611686018427387904) {
+  ^bb0(%a: f32, %b: f32):
+    tile_gpu.yield %a, %a, %b : f32, f32, f32
+  } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
+  return
+}
+// -----
+
+// Rows of values are those of two warps, in sixteens.
+func.func @merge_cluster_axis(%m: !tile_gpu.vec<16xf32, row, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %r: !tile_gpu.ring<1, 2x144xf32>, %c: i32) {
+  // expected-error @below {{expected statistics of a warp's columns with cluster}}
+  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<16xf32, row, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) ring(%r[%c] : !tile_gpu.ring<1, 2x144xf32>) part(%c) count(2) {
+  ^bb0(%a: f32, %b: f32):
+    tile_gpu.yield %a, %a, %b : f32, f32, f32
+  } -> !tile_gpu.vec<16xf32, row, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
+  return
+}
+
+// -----
+
+func.func @merge_cluster_result(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<32x8xf32, acc, warp>, %r: !tile_gpu.ring<1, 2x136xf32>, %c: i32) {
+  // expected-error @below {{expected sixteen rows of '!tile_gpu.frag<32x8xf32, acc, warp>' with cluster, but got '!tile_gpu.frag<32x8xf32, acc, warp>'}}
+  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<32x8xf32, acc, warp>) ring(%r[%c] : !tile_gpu.ring<1, 2x136xf32>) part(%c) count(2) {
+  ^bb0(%a: f32, %b: f32):
+    tile_gpu.yield %a, %a, %b : f32, f32, f32
+  } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<32x8xf32, acc, warp>
+  return
+}
+
+// -----
+
+func.func @merge_cluster_ring(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<32x8xf32, acc, warp>, %r: !tile_gpu.ring<1, 2x128xf32>, %c: i32) {
+  // expected-error @below {{expected a ring of tiles of a multiple of 2 rows of 136 floats, but got '!tile_gpu.ring<1, 2x128xf32>'}}
+  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<32x8xf32, acc, warp>) ring(%r[%c] : !tile_gpu.ring<1, 2x128xf32>) part(%c) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
   } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>

@@ -94,18 +94,17 @@ tile_gpu.kernel @schedules(%n: i32, %h: i32, %b: i32) {
   tile_gpu.return
 }
 
-// The last block of a split to arrive combines it: no second kernel.
-// CHECK-LABEL: func.func @last_arriver
-func.func @last_arriver(%m: !tile_gpu.vec<64xf32, row>,
-    %o: !tile_gpu.frag<64x64xf32, acc>, %ws: memref<?x?xf32>,
-    %count: memref<?xi32>, %item: i32, %part: i32, %parts: i32)
-    -> (!tile_gpu.frag<64x64xf32, acc>, i1) {
-  // CHECK: tile_gpu.merge_states blocks stats(%{{.*}}) values(%{{.*}}) workspace(%{{.*}} : memref<?x?xf32>) tickets(%{{.*}}[%{{.*}}] : memref<?xi32>) part(%{{.*}} of %{{.*}})
-  %m1, %o1, %last = tile_gpu.merge_states blocks
-      stats(%m : !tile_gpu.vec<64xf32, row>)
-      values(%o : !tile_gpu.frag<64x64xf32, acc>)
-      workspace(%ws : memref<?x?xf32>) tickets(%count[%item] : memref<?xi32>)
-      part(%part of %parts) {
+// Blocks of a cluster, of which each combines some of the rows.
+// CHECK-LABEL: func.func @cluster
+func.func @cluster(%m: !tile_gpu.vec<8xf32, col, warp>,
+    %o: !tile_gpu.frag<32x8xf32, acc, warp>,
+    %ring: !tile_gpu.ring<1, 2x136xf32>, %use: i32, %part: i32)
+    -> !tile_gpu.frag<16x8xf32, acc, warp> {
+  // CHECK: tile_gpu.merge_states cluster stats(%{{.*}}) values(%{{.*}}) ring(%{{.*}}[%{{.*}}] : !tile_gpu.ring<1, 2x136xf32>) part(%{{.*}}) count(2)
+  %m1, %o1 = tile_gpu.merge_states cluster
+      stats(%m : !tile_gpu.vec<8xf32, col, warp>)
+      values(%o : !tile_gpu.frag<32x8xf32, acc, warp>)
+      ring(%ring[%use] : !tile_gpu.ring<1, 2x136xf32>) part(%part) count(2) {
   ^bb0(%a: f32, %b: f32):
     %c = arith.maximumf %a, %b : f32
     %da = arith.subf %a, %c : f32
@@ -113,24 +112,8 @@ func.func @last_arriver(%m: !tile_gpu.vec<64xf32, row>,
     %fa = math.exp2 %da : f32
     %fb = math.exp2 %db : f32
     tile_gpu.yield %c, %fa, %fb : f32, f32, f32
-  // CHECK: } -> !tile_gpu.vec<64xf32, row>, !tile_gpu.frag<64x64xf32, acc> last i1
-  } -> !tile_gpu.vec<64xf32, row>, !tile_gpu.frag<64x64xf32, acc> last i1
-  return %o1, %last : !tile_gpu.frag<64x64xf32, acc>, i1
-}
-
-// Blocks of a cluster; the plain sum has no statistic that matters.
-// CHECK-LABEL: func.func @cluster
-func.func @cluster(%m: !tile_gpu.vec<64xf32, row>,
-    %o: !tile_gpu.frag<64x64xf32, acc>) -> !tile_gpu.frag<64x64xf32, acc> {
-  %one = arith.constant 1.0 : f32
-  // CHECK: tile_gpu.merge_states cluster {{.*}} count(2)
-  %m1, %o1 = tile_gpu.merge_states cluster
-      stats(%m : !tile_gpu.vec<64xf32, row>)
-      values(%o : !tile_gpu.frag<64x64xf32, acc>) count(2) {
-  ^bb0(%a: f32, %b: f32):
-    tile_gpu.yield %a, %one, %one : f32, f32, f32
-  } -> !tile_gpu.vec<64xf32, row>, !tile_gpu.frag<64x64xf32, acc>
-  return %o1 : !tile_gpu.frag<64x64xf32, acc>
+  } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
+  return %o1 : !tile_gpu.frag<16x8xf32, acc, warp>
 }
 
 // Adding a gradient to memory from registers, no warp to spare for it.

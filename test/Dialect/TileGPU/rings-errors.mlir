@@ -27,7 +27,7 @@ func.func @ring_members_slots() {
 // -----
 
 func.func @ring_cluster_fill() {
-  // expected-error @below {{expected cluster(...) on a tma ring with consumers only, but got cp_async}}
+  // expected-error @below {{expected cluster(...) on a tma ring with consumers, or one of states, only, but got cp_async}}
   %r = tile_gpu.ring.create cp_async producers(1) consumers(8) cluster(2) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   return
 }
@@ -35,7 +35,7 @@ func.func @ring_cluster_fill() {
 // -----
 
 func.func @ring_cluster_consumers() {
-  // expected-error @below {{expected cluster(...) on a tma ring with consumers only, but got tma without consumers}}
+  // expected-error @below {{expected cluster(...) on a tma ring with consumers, or one of states, only, but got tma without consumers}}
   %r = tile_gpu.ring.create tma cluster(2) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   return
 }
@@ -382,5 +382,29 @@ func.func @load_pages_of_memory(%m: memref<?x?x16x64xbf16>, %table: memref<?x?xi
   %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
   // expected-error @below {{expected no page(...) with a memref, whose type has the rows of a page}}
   tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) page(16) : memref<?x?x16x64xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @states_without_cluster() {
+  // expected-error @below {{expected a ring of states to have 1 slot, cluster(...), and as many consumers as producers}}
+  %r = tile_gpu.ring.create states producers(1) consumers(1) : !tile_gpu.ring<1, 8x144xf32>
+  return
+}
+
+// -----
+
+func.func @states_slots() {
+  // expected-error @below {{expected a ring of states to have 1 slot, cluster(...), and as many consumers as producers}}
+  %r = tile_gpu.ring.create states producers(1) consumers(1) cluster(8) : !tile_gpu.ring<2, 8x144xf32>
+  return
+}
+
+// -----
+
+func.func @states_consumers() {
+  // expected-error @below {{expected a ring of states to have 1 slot, cluster(...), and as many consumers as producers}}
+  %r = tile_gpu.ring.create states producers(2) consumers(1) cluster(8) : !tile_gpu.ring<1, 8x144xf32>
   return
 }

@@ -296,6 +296,17 @@ tile_gpu.kernel @scheduler_grid_cluster(%n: i32) {
 
 // -----
 
+tile_gpu.kernel @scheduler_by_parts(%n: i32, %t: memref<1xi32>) {
+  // expected-error @below {{expected by_parts beside cluster(...) and splits(...) only}}
+  %s = tile_gpu.scheduler dynamic in_order tickets(%t : memref<1xi32>) cluster(2) by_parts tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %b: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// -----
+
 tile_gpu.kernel @scheduler_section(%n: i32) {
   %none = arith.constant 0 : i32
   // expected-error @below {{expected a section of 1 head or more, but got 0}}

@@ -329,10 +329,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (share < 0 || share > mostLevels)
     return emitError() << "expected share to be between 0 and " << mostLevels
                        << ", but got " << share;
-  // Slices of one tile of rows are neighbours, wherever the tile is.
-  if (cluster != 1 && !blockV && (packHeads || splits != 1))
+  // Slices of one tile of rows are neighbours, wherever the tile is, and so are
+  // its parts.
+  if (cluster != 1 && !blockV && splits != cluster &&
+      (packHeads || splits != 1))
     return emitError() << "expected "
-                       << (packHeads ? "heads of their own" : "splits = 1")
+                       << (splits == 1 ? "heads of their own"
+                                       : "splits = 1, or as many as cluster,")
                        << " where blocks form clusters, but got cluster = "
                        << cluster;
   return success();

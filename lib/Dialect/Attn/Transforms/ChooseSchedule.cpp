@@ -591,7 +591,7 @@ struct ChooseSchedulePass
         sizes.blockQ % (2 * sizes.rows) == 0)
       sizes.blockQ /= 2;
     sizes.blockK = fitPages(op, target, sizes.blockK);
-    // Two warps or more have sixteen keys each.
+    // Two warps or more.
     if (::attn::warpsHaveKeys(sizes.rows, target) && sizes.blockK % 32) {
       problem.warpKeys = false;
       sizes = ::attn::chooseSizes(problem, target);
@@ -603,37 +603,38 @@ struct ChooseSchedulePass
                   !isa<FusedOp>(op->getParentOp());
     if (mayCut)
       choice.splits = ::attn::chooseSplits(problem, sizes, target);
+    auto levels = op->getAttrOfType<IntegerAttr>(getCascadeLevelsName());
+    if (levels && choice.splits.cluster > 1)
+      choice.splits = {0, "beside keys that sequences share"};
     if (measured.splits && mayCut)
       choice.splits = {measured.splits, "as measured"};
     int64_t splits = choice.splits.splits;
     LoopShape loop = symbolizeLoopShape(measured.loop)
                          .value_or(loopShape(op, isListed, target));
     Turns turns = symbolizeTurns(measured.turns).value_or(Turns::none);
-    int64_t cluster =
-        pack.packs || op.hasOwnSizes() || splits > 1 ? 1 : measured.cluster;
+    int64_t cluster = pack.packs || op.hasOwnSizes() || splits > 1
+                          ? choice.splits.cluster
+                          : measured.cluster;
     if (problem.blockV) // Sharing copies gained nothing.
       cluster = 1;
-    // A slot is taken until its values are multiplied: with two of them, scores
-    // of the next one ahead of that would leave none to copy to.
+    // A slot is taken until its values are multiplied: of two, scores of the
+    // next one ahead of that leave none to copy to.
     if (problem.valuesInKeys && !measured.stages)
       measured.overlap = "none";
     // A work tile of one step is over before a warp of its own has fetched the
-    // next one for all others (docs/performance/gpu-schedules.md, "The cost
-    // model").
+    // next one for all others (gpu-schedules.md, "The cost model").
     bool isOneStep = ::attn::hasCost(problem, target) && problem.numKeys > 0 &&
                      problem.numKeys <= sizes.blockK;
-    // Of gradients over queries two slots leave room for results on their way
-    // to memory, and that of a third takes a division, for which there are no
-    // registers (measured: docs/performance).
+    // Of gradients over queries two slots leave room for results, and that of a
+    // third takes a division, for which there are no registers (measured).
     bool isGradient = !target.isCpu() && problem.depths.size() > 1 &&
                       problem.fixedWeights &&
                       op.getReducedSide() == Side::queries &&
                       sizes.rows == ::attn::MmaShape::warpgroup().m;
     if (!measured.stages && isGradient) {
       measured.stages = ::attn::onchip::leastStages;
-      // Of few channels the products are too short to hide what the next step
-      // does; beside each other they do, and longer steps wait less often
-      // (measured: docs/performance, gradients).
+      // Of few channels the products are too short to hide the next step's
+      // work; beside each other they do, and longer steps wait less often.
       if (llvm::all_of(problem.depths, [](int64_t d) { return d <= 64; })) {
         measured.overlap = "own_step";
         if (op.getMaskBody().empty() && sizes.blockK == 64)
@@ -653,7 +654,7 @@ struct ChooseSchedulePass
       choice.schedule =
           scheduleOfRung(rung.getValue(), op, choice.schedule, target);
     choice.schedule = chooseOrder(op, choice.schedule, problem, target);
-    if (auto levels = op->getAttrOfType<IntegerAttr>(getCascadeLevelsName())) {
+    if (levels) {
       if (int64_t slots = ::attn::slotsOfOwnKeys(problem, sizes, target))
         choice.schedule = choice.schedule.withStages(slots).withOccupancy(2);
       choice.schedule = choice.schedule.withShare(levels.getInt());
@@ -750,6 +751,8 @@ struct ChooseSchedulePass
       moveDeadScoresToMask(op);
     bool given = static_cast<bool>(op.getScheduleAttribute());
     Choice choice = choose(op, monoid, expected, target);
+    if (choice.schedule.partsFormCluster())
+      choice.problem.mergedBlocks = choice.schedule.getCluster();
     const auto &[attr, problem, pack, splits, how] = choice;
     bool isListed = problem.listed;
     ++(given ? numGiven : numChosen);

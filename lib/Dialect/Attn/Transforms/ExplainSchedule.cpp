@@ -250,9 +250,13 @@ std::string mlir::attn::describeSchedule(ReductionOpInterface op,
   text += describeTurns(choice, target);
   text += describeValues(op, monoid, choice, target);
   if (target.hasRoles() && schedule.getCluster() > 1)
-    text += llvm::formatv("clusters: {0} blocks share copies of keys and "
-                          "values, where they read the same\n",
-                          schedule.getCluster());
+    text += llvm::formatv(
+        schedule.partsFormCluster()
+            ? "clusters: {0} blocks have the parts of the keys of a tile, and "
+              "combine their states in shared memory\n"
+            : "clusters: {0} blocks share copies of keys and values, where "
+              "they read the same\n",
+        schedule.getCluster());
   text += describeRows(op, monoid, choice, target);
   text += describeHeads(choice);
   text += describeParts(choice, target);

@@ -34,6 +34,16 @@ inline int64_t pageOf(ReductionOpInterface op) {
   return source.is(SourceKind::paged) ? type.getDimSize(source.rowDim()) : 0;
 }
 
+/// Parts of the keys begin at multiples of so many; 1 where there are no parts,
+/// or these have any keys.
+inline int64_t granuleOf(ReductionOpInterface op) {
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
+    return partial.getGranule().value_or(1);
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  bool isPaged = op.getKeySource().is(SourceKind::paged);
+  return isPaged && schedule.partsFormCluster() ? schedule.getBlockK() : 1;
+}
+
 /// The most rows of which each tile that the schedule has is made up, all of
 /// them in one page; 0 where that is not known. Parts begin at multiples of
 /// their granule.
@@ -45,7 +55,7 @@ inline int64_t boxOf(ReductionOpInterface op) {
   int64_t box = std::gcd(page, schedule.getBlockK());
   auto partial = dyn_cast<PartialOp>(op.getOperation());
   if (partial && partial.getSplits() != 1)
-    box = std::gcd(box, partial.getGranule().value_or(1));
+    box = std::gcd(box, granuleOf(op));
   return box;
 }
 

@@ -80,6 +80,12 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
   if (op.getRowBaseOperand() || op.getKeyBaseOperand())
     return op->emitOpError("expected positions that count from 0; "
                            "attn-fold-bases adds what they count from");
+  if (partsOfCluster(schedule, target) > 1)
+    if (std::string why = whyNotOfCluster(op, monoid, target); !why.empty())
+      return op->emitOpError("expected parts of keys whose states the blocks "
+                             "of a cluster combine, as splits = cluster = ")
+             << schedule.getCluster() << " of the schedule says, but got "
+             << why << "; cluster = 1 combines them in a kernel behind";
   if (!op.getQuerySource().hasBatch() && clusterOf(schedule, target) > 1)
     return op->emitOpError("expected cluster = 1 with packed sequences, whose "
                            "tiles blocks find one by one, but got ")
@@ -133,7 +139,7 @@ Value PlanBuilder::countQueryTiles(ReductionOpInterface op, Value rows) {
         b, loc, arith::DivUIOp::create(b, loc, rows, blockQ), sequences);
   }
   // A cluster's tiles are of one head.
-  int64_t cluster = clusterOf(schedule, target);
+  int64_t cluster = tilesOfCluster(schedule, target);
   Value tiles = arith::CeilDivUIOp::create(
       b, loc, rows, index(schedule.getBlockQ() * cluster, loc));
   if (cluster > 1)
@@ -344,6 +350,8 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     grid = arith::MulIOp::create(b, loc, grid, index(slices, loc));
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
     grid = b.createOrFold<arith::MulIOp>(loc, grid, countParts(partial));
+  if (int64_t parts = partsOfCluster(schedule, target); parts > 1)
+    grid = arith::MulIOp::create(b, loc, grid, index(parts, loc));
   // Without room for bits the elements of the mask are computed.
   if (isListed && listsBits(op) && !readsPairs(op)) {
     Value none = index(0, loc), bits = listsOf(extra).bits;

@@ -190,6 +190,15 @@ struct SplitPass : ::attn::impl::AttnSplitPassBase<SplitPass> {
         ++numWhole;
         continue;
       }
+      std::optional<::attn::TargetInfo> target =
+          ::attn::getTarget(getOperation());
+      if (!target)
+        return signalPassFailure();
+      // The blocks of a cluster have the parts, within one kernel.
+      if (partsOfCluster(schedule, *target) > 1) {
+        ++numWhole;
+        continue;
+      }
       StringRef why;
       if (readsPackedPosition(op))
         why = "the finalize region reads the batch or row of packed queries, "
@@ -202,10 +211,6 @@ struct SplitPass : ::attn::impl::AttnSplitPassBase<SplitPass> {
           op.emitRemark("not split in ") << schedule.getSplits() << ": " << why;
         continue;
       }
-      std::optional<::attn::TargetInfo> target =
-          ::attn::getTarget(getOperation());
-      if (!target)
-        return signalPassFailure();
       if (failed(splitBySchedule(op, monoid, *target)))
         return signalPassFailure();
       ++numSplit;

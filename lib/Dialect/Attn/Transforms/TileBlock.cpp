@@ -150,7 +150,10 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
     else if (int64_t splits = *partial.getSplits(); splits > 1)
       ctx.parts = ctx.index(splits);
   }
-  int64_t cluster = clusterOf(ctx.schedule, ctx.target);
+  int64_t blocks = partsOfCluster(ctx.schedule, ctx.target);
+  if (blocks > 1)
+    ctx.parts = ctx.index(blocks);
+  int64_t cluster = tilesOfCluster(ctx.schedule, ctx.target);
   Value section = sectionOf(ctx, group);
   SequenceRows rows(ctx, query);
   int64_t slices = countSlices(ctx.reduction);
@@ -165,8 +168,9 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
   work.setOrder(isListed ? WorkOrder::in_order : order);
   if (section)
     work.getSectionMutable().assign(section);
-  if (cluster > 1)
-    work.setCluster(cluster);
+  if (cluster > 1 || blocks > 1)
+    work.setCluster(cluster * blocks);
+  work.setByParts(blocks > 1);
   rows.describe(work, ctx.schedule.getBlockQ());
   // States of rows that are not there are nobody's.
   if (ctx.isPartial && ctx.rowSource.lengths && !rows.arePacked() &&

@@ -128,7 +128,9 @@ static SmallVector<Value> ofAllWarps(ReductionContext &ctx, ValueRange state) {
   SmallVector<Value> merged = mergeWarps(ctx, state);
   if (ctx.reduction.getInitBody().empty())
     return merged;
-  // It is the same for all channels.
+  // It is the same for all channels, and for all parts that have become one.
+  if (partsOfCluster(ctx.schedule, ctx.target) > 1)
+    ctx.split = Value();
   SmallVector<Value> first = firstState(ctx, stateTileTypes(ctx, true));
   return ctx.multiply(first, merged, /*computed=*/false, /*isExact=*/false);
 }

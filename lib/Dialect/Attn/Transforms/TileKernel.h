@@ -44,6 +44,16 @@ inline int64_t clusterOf(ScheduleAttr schedule,
                          const ::attn::TargetInfo &target) {
   return target.hasRoles() ? schedule.getCluster() : 1;
 }
+/// The parts of the keys of a tile that the blocks of a cluster have, or 1.
+inline int64_t partsOfCluster(ScheduleAttr schedule,
+                              const ::attn::TargetInfo &target) {
+  return schedule.partsFormCluster() ? clusterOf(schedule, target) : 1;
+}
+/// Neighbouring tiles that they have instead.
+inline int64_t tilesOfCluster(ScheduleAttr schedule,
+                              const ::attn::TargetInfo &target) {
+  return schedule.partsFormCluster() ? 1 : clusterOf(schedule, target);
+}
 
 /// Whether the reduced rows are those of several heads, the query heads of a
 /// block's key head.

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileStream.h"
+#include "Pages.h"
 #include "TileBlock.h"
 #include "TileElements.h"
 #include "TileFused.h"
@@ -333,8 +334,7 @@ SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
   problem.split = ctx.split;
   problem.parts = ctx.parts;
   problem.partKeys = ctx.partKeys;
-  if (auto partial = dyn_cast<PartialOp>(ctx.reduction.getOperation()))
-    problem.granule = partial.getGranule().value_or(1);
+  problem.granule = granuleOf(ctx.reduction);
   bool isPeeled = ctx.schedule.getLoop() == LoopShape::peeled;
   bool isWindow = false;
   if (problem.mask) {

@@ -89,6 +89,29 @@ std::string mlir::attn::whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
   return "";
 }
 
+std::string mlir::attn::whyNotOfCluster(ReductionOpInterface op,
+                                        MonoidOp monoid,
+                                        const ::attn::TargetInfo &target) {
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (!isa<AggregateOp>(op.getOperation()))
+    return "a reduction to states, which leave the kernel";
+  if (!::attn::warpsHaveKeys(schedule.getRows(), target))
+    return "rows = " + std::to_string(schedule.getRows()) +
+           ", where 8 rows of a tile have warps with keys of their own";
+  if (std::string why = whyNotOfWarps(op, monoid, target); !why.empty())
+    return why;
+  // A warp has sixteens of channels, of which each goes to another block.
+  constexpr int64_t each = 16;
+  int64_t warps = schedule.getBlockK() / each;
+  int64_t channels = cast<ShapedType>(op.getValueOperands().front().getType())
+                         .getShape()
+                         .back();
+  if (channels > warps * each * schedule.getCluster())
+    return "values of " + std::to_string(channels) + " channels, more than " +
+           std::to_string(warps) + " warps of each block combine";
+  return "";
+}
+
 LogicalResult mlir::attn::verifyWarpKeys(ReductionOpInterface op,
                                          MonoidOp monoid,
                                          const ::attn::TargetInfo &target) {
@@ -117,8 +140,11 @@ LogicalResult mlir::attn::verifyWarpKeys(ReductionOpInterface op,
 SmallVector<Value> mlir::attn::mergeWarps(ReductionContext &ctx,
                                           ValueRange state) {
   unsigned n = ctx.numStats();
-  auto merge = tile::MergeOp::create(ctx.b, state.getTypes(),
-                                     state.take_front(n), state.drop_front(n));
+  int64_t blocks = partsOfCluster(ctx.schedule, ctx.target);
+  auto merge = tile::MergeOp::create(
+      ctx.b, state.getTypes(), state.take_front(n), state.drop_front(n),
+      blocks > 1 ? ctx.split : Value(),
+      blocks > 1 ? ctx.b.getI64IntegerAttr(blocks) : IntegerAttr());
   OpBuilder::InsertionGuard guard(ctx.b);
   SmallVector<Type> types;
   for (Value stat : state.take_front(n))

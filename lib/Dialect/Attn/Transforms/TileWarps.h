@@ -30,12 +30,18 @@ bool hasRoomForWeights(ReductionOpInterface op, MonoidOp monoid,
                        const ::attn::ScheduleProblem &problem,
                        int64_t channels);
 
+/// Why the blocks of a cluster cannot have the parts of the keys of a tile and
+/// combine their states, as the schedule says; empty where they can.
+std::string whyNotOfCluster(ReductionOpInterface op, MonoidOp monoid,
+                            const ::attn::TargetInfo &target);
+
 /// Fails where the schedule asks for that and it cannot be.
 LogicalResult verifyWarpKeys(ReductionOpInterface op, MonoidOp monoid,
                              const ::attn::TargetInfo &target);
 
-/// One state of those of all warps, of which each then has some channels:
-/// statistics are in the units of the monoid.
+/// One state of those of all warps, and of the blocks of a cluster that have
+/// parts of the keys. Each warp then has some channels: statistics are in the
+/// units of the monoid.
 SmallVector<Value> mergeWarps(ReductionContext &ctx, ValueRange state);
 
 } // namespace mlir::attn

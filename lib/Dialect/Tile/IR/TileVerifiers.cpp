@@ -472,6 +472,14 @@ LogicalResult MergeOp::verify() {
              << rows << " rows of f32, but got " << type;
     types.push_back(type);
   }
+  // (C3)
+  if (bool(getPart()) != getCluster().has_value())
+    return emitOpError("expected part(...) beside cluster(...), and not "
+                       "without");
+  if (int64_t blocks = getCluster().value_or(2);
+      blocks < 2 || blocks > mostBlocksOfCluster)
+    return emitOpError("expected clusters of 2 to ")
+           << mostBlocksOfCluster << " blocks, but got " << blocks;
   Type f32 = Float32Type::get(getContext());
   yields.append({f32, f32});
   if (failed(verifyResults(*this, types)))

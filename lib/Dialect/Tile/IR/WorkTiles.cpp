@@ -120,12 +120,13 @@ Value tile::hasNoRows(OpBuilder &b, WorkTileOp op, Value tile, Value batch,
 void tile::expandWorkTile(WorkTileOp op) {
   OpBuilder b(op);
   Arithmetic m{b, op.getLoc(), b.getIndexType()};
-  WorkDomain<Value> domain = {op.getBatches(),
-                              op.getHeads(),
-                              op.getTiles(),
-                              op.getParts(),
-                              {},
-                              int64_t(op.getCluster().value_or(1))};
+  WorkDomain<Value> domain = {
+      op.getBatches(),
+      op.getHeads(),
+      op.getTiles(),
+      op.getParts(),
+      {},
+      op.getByParts() ? 1 : int64_t(op.getCluster().value_or(1))};
   if (op.getSection())
     domain.section = op.getSection();
   if (op.getOffsets())
@@ -149,7 +150,8 @@ void WorkTileOp::build(OpBuilder &b, OperationState &state, Value number,
                        Value batches, Value heads, Value tiles, Value parts) {
   SmallVector<Type> types(4, b.getIndexType());
   build(b, state, types, number, attn::WorkOrder::in_order, /*section=*/Value(),
-        /*cluster=*/IntegerAttr(), /*offsets=*/Value(), /*rows=*/Value(),
+        /*cluster=*/IntegerAttr(), /*by_parts=*/false, /*offsets=*/Value(),
+        /*rows=*/Value(),
         /*counts=*/Value(), /*block_q=*/IntegerAttr(), batches, heads, tiles,
         parts);
 }
@@ -173,10 +175,12 @@ LogicalResult WorkTileOp::verify() {
                        "counts(...), and not without");
   if (int64_t rows = getBlockQ().value_or(1); rows < 1)
     return emitOpError("expected tiles of 1 row or more, but got ") << rows;
-  constexpr int64_t most = 8;
-  if (int64_t cluster = getCluster().value_or(2); cluster < 2 || cluster > most)
+  if (int64_t cluster = getCluster().value_or(2);
+      cluster < 2 || cluster > mostBlocksOfCluster)
     return emitOpError("expected clusters of 2 to ")
-           << most << " blocks, but got " << cluster;
+           << mostBlocksOfCluster << " blocks, but got " << cluster;
+  if (getByParts() && !getCluster())
+    return emitOpError("expected by_parts beside cluster(...) only");
   if ((getOffsets() || getCounts()) && getCluster())
     return emitOpError("expected no cluster(...) with varlen(...) or "
                        "counts(...), whose tiles blocks find one by one");

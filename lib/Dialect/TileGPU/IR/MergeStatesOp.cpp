@@ -13,7 +13,6 @@ using namespace mlir::tile_gpu;
 /// What each scope has, and has not.
 static LogicalResult verifyMergeScope(MergeStatesOp op) {
   MergeScope scope = op.getScope();
-  bool blocks = scope == MergeScope::Blocks;
   bool counted = scope == MergeScope::Warps || scope == MergeScope::Cluster;
   if (counted != op.getCount().has_value())
     return op.emitOpError("expected count(n) with warps and cluster only");
@@ -25,14 +24,10 @@ static LogicalResult verifyMergeScope(MergeStatesOp op) {
            << most << " states, but got " << count;
   if ((scope == MergeScope::Warps) != bool(op.getScratch()))
     return op.emitOpError("expected scratch(...) with warps only");
-  for (Value operand :
-       {Value(op.getWorkspace()), Value(op.getTickets()), Value(op.getItem()),
-        Value(op.getPart()), Value(op.getParts())})
-    if (blocks != bool(operand))
-      return op.emitOpError("expected workspace(...), tickets(...) and "
-                            "part(...) with blocks only");
-  if (blocks != bool(op.getLast()))
-    return op.emitOpError("expected a last result with blocks only");
+  bool cluster = scope == MergeScope::Cluster;
+  if (cluster != bool(op.getRing()) || cluster != bool(op.getCounter()) ||
+      cluster != bool(op.getPart()))
+    return op.emitOpError("expected ring(...) and part(...) with cluster only");
   return success();
 }
 
@@ -82,6 +77,55 @@ static LogicalResult verifyState(MergeStatesOp op, ArrayRef<Type> state,
   return success();
 }
 
+/// Rows of a fragment that one block of a cluster combines.
+static constexpr int64_t sixteen = 16;
+
+int64_t MergeStatesOp::getFloatsOfSixteen() {
+  int64_t floats = 0;
+  for (ValueRange parts : {ValueRange(getStats()), ValueRange(getValues())})
+    for (Type type : parts.getTypes()) {
+      auto frag = dyn_cast<FragType>(type);
+      floats += frag ? sixteen * frag.getCols() : cast<VecType>(type).getSize();
+    }
+  return floats;
+}
+
+int64_t MergeStatesOp::getSixteensOfWarp() {
+  for (Type type : getValues().getTypes())
+    if (auto frag = dyn_cast<FragType>(type))
+      return frag.getRows() / sixteen;
+  return 0;
+}
+
+/// The ring and the fragments of states that go through a cluster.
+static LogicalResult verifyCluster(MergeStatesOp op, VecType along) {
+  int64_t count = *op.getCount();
+  if (!along || along.getAxis() != Axis::Col || along.getScope() != Scope::Warp)
+    return op.emitOpError("expected statistics of a warp's columns with "
+                          "cluster");
+  for (auto [from, to] : llvm::zip_equal(
+           op.getValues().getTypes(),
+           TypeRange(op.getResultTypes()).drop_front(op.getStats().size()))) {
+    auto frag = dyn_cast<FragType>(from);
+    auto part = dyn_cast<FragType>(to);
+    if (!frag ? from != to
+              : frag.getRows() != op.getSixteensOfWarp() * sixteen || !part ||
+                    part != FragType::get(op.getContext(), sixteen,
+                                          frag.getCols(), frag.getElementType(),
+                                          frag.getLayout(), frag.getScope()))
+      return op.emitOpError("expected sixteen rows of ")
+             << from << " with cluster, but got " << to;
+  }
+  ArrayRef<SmemType> tiles = op.getRing().getType().getTiles();
+  if (tiles.size() != 1 || !tiles[0].getElementType().isF32() ||
+      tiles[0].getCols() != op.getFloatsOfSixteen() ||
+      tiles[0].getRows() % count || tiles[0].getSwizzle())
+    return op.emitOpError("expected a ring of tiles of a multiple of ")
+           << count << " rows of " << op.getFloatsOfSixteen()
+           << " floats, but got " << op.getRing().getType();
+  return success();
+}
+
 /// Whether a result is what it is merged from, or a warp's rows of that; and
 /// whether the scratch tile holds all states.
 static LogicalResult verifyMergedState(MergeStatesOp op, ArrayRef<Type> state,
@@ -97,7 +141,8 @@ static LogicalResult verifyMergedState(MergeStatesOp op, ArrayRef<Type> state,
     auto frag = dyn_cast<FragType>(from);
     if (frag)
       stateBytes += frag.getRows() * frag.getCols() * 4;
-    if (from == to)
+    // Of a cluster, verifyCluster has looked at fragments.
+    if (from == to || (frag && op.getRing()))
       continue;
     auto part = dyn_cast<FragType>(to);
     // Row statistics are those of all rows.
@@ -133,6 +178,7 @@ LogicalResult MergeStatesOp::verify() {
       getStats().size() / (getScope() == MergeScope::Pair ? 2 : 1);
   VecType along = numStats ? cast<VecType>(state->front()) : VecType();
   if (failed(verifyState(*this, *state, numStats)) ||
+      (getRing() && failed(verifyCluster(*this, along))) ||
       failed(verifyMergedState(*this, *state, along)))
     return failure();
   SmallVector<Type> yielded, arguments;

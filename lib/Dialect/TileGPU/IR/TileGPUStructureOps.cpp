@@ -173,6 +173,9 @@ LogicalResult SchedulerOp::verify() {
     return failure();
   if (getCluster() && !dynamic)
     return emitOpError("expected cluster(...) with a dynamic schedule only");
+  if (getByParts() && (!getCluster() || !getSplits()))
+    return emitOpError("expected by_parts beside cluster(...) and splits(...) "
+                       "only");
   Block &block = getBody().front();
   if (failed(verifyI32Arguments(*this, block, 4, "tile, head, batch, split")))
     return failure();
@@ -344,11 +347,17 @@ LogicalResult RingCreateOp::verify() {
            << " members";
   if (failed(verifyCluster(*this, getCluster())))
     return failure();
-  if (getCluster() && (getFill() != Fill::Tma || !getConsumers()))
-    return emitOpError("expected cluster(...) on a tma ring with consumers "
-                       "only, but got ")
+  bool ofStates = getFill() == Fill::States;
+  if (getCluster() && !ofStates && (getFill() != Fill::Tma || !getConsumers()))
+    return emitOpError("expected cluster(...) on a tma ring with consumers, or "
+                       "one of states, only, but got ")
            << stringifyFill(getFill())
            << (getConsumers() ? "" : " without consumers");
+  if (ofStates && (!getCluster() || getConsumers() != getProducers() ||
+                   getRing().getType().getStages() != 1))
+    return emitOpError(
+        "expected a ring of states to have 1 slot, cluster(...), "
+        "and as many consumers as producers");
   if (getFill() == Fill::Exchange && getRing().getType().getStages() < 2)
     return emitOpError("expected an exchange ring of 2 slots or more, but got ")
            << getRing().getType().getStages();
@@ -405,7 +414,7 @@ LogicalResult RingLoadOp::verify() {
                        "copy");
   RingCreateOp create = createOf(acquire.getRing());
   Fill fill = create ? create.getFill() : Fill::Tma;
-  if (fill == Fill::Warps || fill == Fill::Exchange)
+  if (fill == Fill::Warps || fill == Fill::Exchange || fill == Fill::States)
     return emitOpError("expected a tma, cp_async or cp_group ring, but got a "
                        "ring that is filled by ")
            << stringifyFill(fill);
@@ -485,10 +494,11 @@ LogicalResult RingLoadOp::verify() {
 
 LogicalResult RingCommitOp::verify() {
   if (RingCreateOp create = createOf(getRing()))
-    if (create.getFill() == Fill::Tma)
+    if (create.getFill() == Fill::Tma || create.getFill() == Fill::States)
       return emitOpError("expected a ring filled by cp_async, warps or "
-                         "exchange, but got tma, which becomes full by its "
-                         "bytes");
+                         "exchange, but got ")
+             << stringifyFill(create.getFill())
+             << ", which becomes full by its bytes";
   return success();
 }
 

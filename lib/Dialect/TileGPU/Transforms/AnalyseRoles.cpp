@@ -446,13 +446,19 @@ bool RolesAnalysis::analyseKeyWarps(ArrayRef<tile::RowsOp> steps) {
       auto tile = cast<tile::TileType>(type);
       floats += tile.getRows() * tile.getCols();
       widest = std::max(widest, tile.getCols());
+      plan.mergedFloats +=
+          tile.getRows() *
+          (tile.getCols() == 1 ? 1 : RolesPlan::mergedChannels);
     }
+    plan.mergedBlocks = merge.getCluster().value_or(1);
     return WalkResult::advance();
   });
   if (found.wasInterrupted() || !floats ||
       widest % (plan.keyWarps * ::attn::MmaShape::warp().m))
     return false;
   plan.channels = widest / plan.keyWarps;
+  if (plan.mergedBlocks > 1 && plan.combiningWarps() > plan.keyWarps)
+    return false;
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
   plan.readsOnce = schedule && schedule.getPackHeads();
   plan.mergeTile = SmemType::get(kernel.getContext(), plan.keyWarps, floats,
@@ -571,6 +577,13 @@ bool RolesAnalysis::run() {
          ::attn::onchip::leastStages;
 }
 
+SmemType RolesPlan::getMergedTile(MLIRContext *context) const {
+  int64_t rows = combiningWarps() * mergedBlocks;
+  return SmemType::get(context, rows, mergedFloats, Float32Type::get(context),
+                       /*swizzle=*/0, /*boxes=*/1, /*pitch=*/rows,
+                       /*transposed=*/false);
+}
+
 ::attn::onchip::SharedDemand tile_gpu::sharedDemand(tile::KernelOp kernel,
                                                     const RolesPlan &plan) {
   ::attn::onchip::SharedDemand demand;
@@ -581,6 +594,8 @@ bool RolesAnalysis::run() {
     demand.exchange += RolesExchange::slots * plan.exchange.tile.getBytes();
   if (plan.mergeTile)
     demand.exchange += plan.mergeTile.getBytes();
+  if (plan.mergedBlocks > 1)
+    demand.exchange += plan.getMergedTile(kernel.getContext()).getBytes();
   if (plan.weightsTile)
     demand.exchange += plan.weightsTile.getBytes();
   for (SmemType tile : plan.reducedTiles)

@@ -32,7 +32,8 @@ Value Consumer::keysOfWarp(Value tile) {
   return SmemSliceOp::create(b, loc, part, tile, first, i32(0, loc));
 }
 
-/// The states of all warps become one, through shared memory. Rows are columns
+/// The states of all warps become one, through shared memory, and then those of
+/// the blocks of a cluster, where they have parts of the keys. Rows are columns
 /// of a warp's fragments.
 void Consumer::cloneMerge(tile::MergeOp merge) {
   Location loc = merge.getLoc();
@@ -44,6 +45,11 @@ void Consumer::cloneMerge(tile::MergeOp merge) {
     return FragType::get(context, channels, type.getRows(),
                          type.getElementType(), Layout::Acc, Scope::Warp);
   };
+  auto heldAs = [&](int64_t channels) {
+    return llvm::map_to_vector(merge.getResultTypes(), [&](Type type) {
+      return held(cast<tile::TileType>(type), channels);
+    });
+  };
   auto inRegisters = [&](ValueRange tiles) {
     return llvm::map_to_vector(tiles, [&](Value tile) -> Value {
       auto type = cast<tile::TileType>(tile.getType());
@@ -52,17 +58,7 @@ void Consumer::cloneMerge(tile::MergeOp merge) {
           .getResult(0);
     });
   };
-  SmallVector<Value> stats = inRegisters(merge.getStats()),
-                     values = inRegisters(merge.getValues());
-  SmallVector<Type> types;
-  for (Type type : merge.getResultTypes())
-    types.push_back(held(cast<tile::TileType>(type), plan.channels));
-  auto merged = MergeStatesOp::create(
-      b, loc, types, /*last=*/Type(), MergeScope::Warps, stats, values,
-      plan.mergeScratch, /*workspace=*/Value(), /*tickets=*/Value(),
-      /*item=*/Value(), /*part=*/Value(), /*parts=*/Value(),
-      b.getI64IntegerAttr(plan.keyWarps));
-  {
+  auto cloneBody = [&](MergeStatesOp merged) {
     OpBuilder::InsertionGuard guard(b);
     Block &from = merge.getBody().front();
     Block *body = b.createBlock(&merged.getBody());
@@ -71,17 +67,49 @@ void Consumer::cloneMerge(tile::MergeOp merge) {
     for (Operation &op : from.without_terminator())
       b.clone(op, mapping);
     YieldOp::create(b, loc, lookup(from.getTerminator()->getOperands()));
+  };
+  auto merged = MergeStatesOp::create(
+      b, loc, heldAs(plan.channels), MergeScope::Warps,
+      inRegisters(merge.getStats()), inRegisters(merge.getValues()),
+      plan.mergeScratch, /*ring=*/Value(), /*counter=*/Value(),
+      /*part=*/Value(), b.getI64IntegerAttr(plan.keyWarps));
+  cloneBody(merged);
+  int64_t channels = plan.channels;
+  if (plan.mergedBlocks > 1) {
+    mergedPart = toI32(merge.getPart());
+    channels = RolesPlan::mergedChannels;
+    ValueRange state = merged.getResults();
+    size_t numStats = merge.getStats().size();
+    merged = MergeStatesOp::create(
+        b, loc, heldAs(channels), MergeScope::Cluster,
+        state.take_front(numStats), state.drop_front(numStats),
+        /*scratch=*/Value(), plan.mergeRing, items, mergedPart,
+        b.getI64IntegerAttr(plan.mergedBlocks));
+    cloneBody(merged);
   }
   for (auto [before, after] :
        llvm::zip_equal(merge.getResults(), merged.getResults())) {
     auto type = cast<tile::TileType>(before.getType());
-    mapping.map(before, asTile(loc, after,
-                               tile::TileType::get(
-                                   context, type.getRows(),
-                                   type.getCols() == 1 ? 1 : plan.channels,
-                                   type.getElementType())));
+    mapping.map(before,
+                asTile(loc, after,
+                       tile::TileType::get(context, type.getRows(),
+                                           type.getCols() == 1 ? 1 : channels,
+                                           type.getElementType())));
   }
   isMerged = true;
+}
+
+/// Whether this warp has channels of a state that those of a cluster's blocks
+/// have become, or, with `first`, the first of them.
+Value Consumer::isCombining(Location loc, bool first) {
+  Value number = member;
+  if (mergedPart) {
+    number = arith::MulIOp::create(b, loc, member, i32(plan.mergedBlocks, loc));
+    number = arith::AddIOp::create(b, loc, number, mergedPart);
+  }
+  return arith::CmpIOp::create(
+      b, loc, first ? arith::CmpIPredicate::eq : arith::CmpIPredicate::slt,
+      number, i32(first ? 0 : plan.mergedSixteens(), loc));
 }
 
 /// Behind the merge each warp has some channels of the sums; what rows have
@@ -91,17 +119,16 @@ void Consumer::takeChannels(Operation *op, Operation *clone) {
   OpBuilder::InsertionGuard guard(b);
   if (auto store = dyn_cast<tile::StoreOp>(clone)) {
     b.setInsertionPoint(clone);
-    if (store.getVector()) {
-      Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
-                                            member, i32(0, loc));
-      auto branch =
-          scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
-      clone->moveBefore(branch.thenBlock()->getTerminator());
-      return;
+    if (!store.getVector()) {
+      OpOperand &channel = *std::prev(store.getIndicesMutable().end());
+      channel.set(arith::AddIOp::create(b, loc, channel.get(),
+                                        memberChannel(loc, b.getIndexType())));
+      if (!mergedPart)
+        return;
     }
-    OpOperand &channel = *std::prev(store.getIndicesMutable().end());
-    channel.set(arith::AddIOp::create(b, loc, channel.get(),
-                                      memberChannel(loc, b.getIndexType())));
+    auto branch = scf::IfOp::create(b, loc, isCombining(loc, store.getVector()),
+                                    /*withElseRegion=*/false);
+    clone->moveBefore(branch.thenBlock()->getTerminator());
     return;
   }
   bool isNarrow = false;
@@ -110,7 +137,9 @@ void Consumer::takeChannels(Operation *op, Operation *clone) {
     if (!type || type.getCols() == 1)
       continue;
     result.setType(tile::TileType::get(b.getContext(), type.getRows(),
-                                       plan.channels, type.getElementType()));
+                                       mergedPart ? RolesPlan::mergedChannels
+                                                  : plan.channels,
+                                       type.getElementType()));
     isNarrow = true;
   }
   auto map = dyn_cast<tile::MapOp>(clone);

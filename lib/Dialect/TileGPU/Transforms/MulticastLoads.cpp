@@ -213,7 +213,8 @@ void MulticastLoadsPass::runOnOperation() {
   for (auto other : kernel.getOps<SchedulerOp>())
     if (other.getCluster())
       scheduler = other;
-  if (!scheduler)
+  // Parts of the keys have nothing in common.
+  if (!scheduler || scheduler.getByParts())
     return;
   std::optional<::attn::TargetInfo> target =
       ::attn::getGpuTarget(kernel->getParentOfType<ModuleOp>());

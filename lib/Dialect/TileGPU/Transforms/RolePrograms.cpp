@@ -353,8 +353,17 @@ Value Consumer::memberRow(Location loc, Type type) {
 
 /// The first of the channels that a member has of those of the sums.
 Value Consumer::memberChannel(Location loc, Type type) {
-  Value channel =
-      arith::MulIOp::create(b, loc, member, i32(plan.channels, loc));
+  Value channel;
+  if (mergedPart) {
+    // Sixteens go from block to block, then from warp to warp.
+    Value number =
+        arith::MulIOp::create(b, loc, member, i32(plan.mergedBlocks, loc));
+    number = arith::AddIOp::create(b, loc, number, mergedPart);
+    channel = arith::MulIOp::create(b, loc, number,
+                                    i32(RolesPlan::mergedChannels, loc));
+  } else {
+    channel = arith::MulIOp::create(b, loc, member, i32(plan.channels, loc));
+  }
   return type.isIndex() ? arith::IndexCastOp::create(b, loc, type, channel)
                         : channel;
 }

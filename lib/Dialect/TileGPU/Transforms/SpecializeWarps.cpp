@@ -170,6 +170,14 @@ void Specializer::createRings() {
   if (plan.mergeTile)
     plan.mergeScratch = SmemAllocOp::create(b, kernel.getLoc(), plan.mergeTile,
                                             /*offset=*/IntegerAttr());
+  if (plan.mergedBlocks > 1)
+    plan.mergeRing = RingCreateOp::create(
+        b, kernel.getLoc(),
+        RingType::get(b.getContext(), /*stages=*/1,
+                      {plan.getMergedTile(b.getContext())}),
+        Fill::States, count(plan.combiningWarps()),
+        count(plan.combiningWarps()), /*members=*/none,
+        count(plan.mergedBlocks), /*place=*/PlaceAttr());
   for (SmemType tile : plan.reducedTiles)
     plan.reducedScratch.push_back(SmemAllocOp::create(
         b, kernel.getLoc(), tile, /*offset=*/IntegerAttr()));

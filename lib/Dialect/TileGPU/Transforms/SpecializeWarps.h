@@ -163,6 +163,19 @@ struct RolesPlan {
   int64_t keyWarps = 0;
   SmemType mergeTile;
   Value mergeScratch;
+  /// Blocks of a cluster whose states become one, and the ring that these go
+  /// through, of so many floats for sixteen channels. Warps that combine have
+  /// these then, and are so many of a block.
+  int64_t mergedBlocks = 1, mergedFloats = 0;
+  Value mergeRing;
+  static constexpr int64_t mergedChannels = 16;
+  int64_t mergedSixteens() const {
+    return channels * keyWarps / mergedChannels;
+  }
+  int64_t combiningWarps() const {
+    return llvm::divideCeil(mergedSixteens(), mergedBlocks);
+  }
+  SmemType getMergedTile(MLIRContext *context) const;
   static constexpr int64_t keysOfWarp = 16;
 
   int64_t members() const {
@@ -374,6 +387,7 @@ private:
   void shareTileOp(Operation *op, Operation *clone);
   Value memberRow(Location loc, Type type);
   Value memberChannel(Location loc, Type type);
+  Value isCombining(Location loc, bool first);
   Value columnsOf(Location loc, Value slot, int64_t cols, Value first);
   Value queryUse(Location loc);
   void cloneInPlace(RolesRing &ring);
@@ -409,6 +423,8 @@ private:
   DenseMap<Value, Value> ownRows;
   /// Whether the states of warps have become one, of which each has channels.
   bool isMerged = false;
+  /// The block's number in its cluster, where the states of its blocks have.
+  Value mergedPart;
   /// The number of the step behind the block's, where that may differ from
   /// `steps`, which counts the member's own.
   Value allSteps;

@@ -56,6 +56,7 @@ FailureOr<SchedulerOp> WorkTiles::createScheduler(OpBuilder &b,
   Value tiles = count, heads, batch, splits, section;
   auto order = attn::WorkOrder::in_order;
   IntegerAttr cluster;
+  bool byParts = false;
   if (op) {
     if (!op.getNumber().hasOneUse())
       return op.emitOpError("expected no other use of the block's number in a "
@@ -76,8 +77,10 @@ FailureOr<SchedulerOp> WorkTiles::createScheduler(OpBuilder &b,
     // dynamic schedule are drawn for clusters.
     if (!op.getOffsets())
       order = op.getOrder();
-    if (kind == ScheduleKind::Dynamic)
+    if (kind == ScheduleKind::Dynamic) {
       cluster = op.getClusterAttr();
+      byParts = op.getByParts();
+    }
   }
   auto one = [&] { return arith::ConstantIntOp::create(b, loc, 1, 32); };
   if (!heads)
@@ -86,7 +89,7 @@ FailureOr<SchedulerOp> WorkTiles::createScheduler(OpBuilder &b,
     batch = one();
   auto scheduler = SchedulerOp::create(
       b, loc, ScheduleType::get(b.getContext()), kind, order, tickets, tiles,
-      heads, batch, splits, section, cluster, /*place=*/PlaceAttr());
+      heads, batch, splits, section, cluster, byParts, /*place=*/PlaceAttr());
   OpBuilder::InsertionGuard guard(b);
   SmallVector<Type> four(4, b.getI32Type());
   Block *body = b.createBlock(&scheduler.getBody(), {}, four,

@@ -265,7 +265,9 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     - `cluster`: blocks of a GPU that work side by side on neighbouring tiles of
       one head, and share the copies of keys and values that all of them read
       (tile-gpu-multicast-loads): 1, 2, 4 or 8. Others load for themselves, as do GPUs
-      without clusters; CPUs have none.
+      without clusters; CPUs have none. With as many `splits` they have the parts
+      of the keys of one tile, and combine their states in shared memory: no
+      state goes through memory, and no kernel follows. That is for `rows = 8`.
     - `order`: which work tiles of a head come first (`in_order`,
       `longest_first`): short ones at the end let all blocks end together.
       Where it is not said, attn-choose-schedule says `longest_first` under a
@@ -329,6 +331,11 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
   let extraClassDeclaration = [{
     /// `splits`, where the plan counts the parts.
     static constexpr int64_t automaticSplits = 0;
+
+    /// Whether the blocks of a cluster have the parts of the keys of a tile.
+    bool partsFormCluster() const {
+      return getCluster() > 1 && getSplits() == getCluster();
+    }
 
     /// The same schedule but for one decision.
     ScheduleAttr withFetch(Fetch fetch) const;

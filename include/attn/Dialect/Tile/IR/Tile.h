@@ -26,6 +26,9 @@
 #include "attn/Dialect/Tile/IR/TileOps.h.inc"
 
 namespace mlir::tile {
+/// Blocks of a cluster, at most: what every GPU with clusters takes.
+constexpr int64_t mostBlocksOfCluster = 8;
+
 /// Adds the ramp of a product in a map behind it.
 void expandRamp(DotOp dot);
 } // namespace mlir::tile

@@ -99,7 +99,8 @@ def Tile_WorkTileOp : Tile_Op<"work_tile", [
     rasterization); s is a value, since how many heads fit depends on the sizes
     of a run. `cluster(c)`: work tiles c n to c n + c - 1 are neighbouring tiles
     of one head, for blocks that share copies (TMA multicast); c divides
-    `tiles`.
+    `tiles`. With `by_parts` they are the c parts of one tile, for blocks that
+    put their states together.
 
     With `varlen`, rows of all sequences lie behind each other: those of sequence
     i start at row `offsets[i]`, clamped to `rows`, the number of all rows; the
@@ -147,6 +148,8 @@ def Tile_WorkTileOp : Tile_Op<"work_tile", [
         "absent.">:$section,
     Arg<OptionalAttr<I64Attr>, "Number of neighbouring tiles of a head that "
         "the blocks of a cluster take; 1 if absent.">:$cluster,
+    Arg<UnitAttr, "The blocks of a cluster take the parts of one tile "
+        "instead.">:$by_parts,
     Arg<Optional<MemRefRankOf<[I32], [1]>>, "First row of each sequence, where "
         "these are packed; there are `batches` if absent.", [MemRead]>:$offsets,
     Arg<Optional<Index>, "Number of rows of all sequences; only beside "
@@ -172,6 +175,7 @@ def Tile_WorkTileOp : Tile_Op<"work_tile", [
                    "Value":$tiles, "Value":$parts)>];
   let assemblyFormat = [{
     $number $order (`section` `(` $section^ `)`)? (`cluster` `(` $cluster^ `)`)?
+    (`by_parts` $by_parts^)?
     (`varlen` `(` $offsets^ `:` type($offsets) `,` $rows `)`)?
     (`counts` `(` $counts^ `:` type($counts) `)`)?
     (`block_q` `(` $block_q^ `)`)? (`batches` `(` $batches^ `)`)?

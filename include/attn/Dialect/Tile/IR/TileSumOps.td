@@ -67,7 +67,9 @@ def Tile_MergeOp : Tile_Op<"merge", [
     the statistics of two states, the left one first, and yields the combined
     statistics, then alpha and beta: each value becomes alpha v1 + beta v2, where a
     factor of 0 selects 0. Behind the op there is one state, of which each warp has
-    some channels. Where one warp has all keys, it gives what it takes.
+    some channels. Where one warp has all keys, it gives what it takes. With
+    `part` and `cluster(c)` the states of the c blocks of a cluster are combined,
+    too, in the order of their parts of the keys.
 
     Example:
 
@@ -93,13 +95,18 @@ def Tile_MergeOp : Tile_Op<"merge", [
     Arg<Variadic<Tile_TileType>, "Statistics of the rows, one column "
         "each.">:$stats,
     Arg<Variadic<Tile_TileType>, "What these scale: tiles of f32 of as many "
-        "rows.">:$values);
+        "rows.">:$values,
+    Arg<Optional<Index>, "The part of the keys that this block of a cluster "
+        "has; goes with `cluster`.">:$part,
+    Arg<OptionalAttr<I64Attr>, "Number of blocks of a cluster whose states are "
+        "combined, 2 to 8; those of one block if absent.">:$cluster);
   let results = (outs
     Res<Variadic<Tile_TileType>, "The state: statistics, then values.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     `stats` `(` $stats `:` type($stats) `)`
     `values` `(` $values `:` type($values) `)`
+    (`part` `(` $part^ `)`)? (`cluster` `(` $cluster^ `)`)?
     attr-dict-with-keyword $body `->` type($results)
   }];
   let hasVerifier = 1;

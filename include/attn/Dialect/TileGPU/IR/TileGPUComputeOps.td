@@ -709,7 +709,7 @@ def TileGPU_VecElementsOp : TileGPU_Op<"vec.elements", [Pure]> {
 }
 
 def TileGPU_MergeStatesOp : TileGPU_Op<"merge_states", [
-    AttrSizedOperandSegments, AttrSizedResultSegments, SingleBlock,
+    AttrSizedOperandSegments, SingleBlock,
     MemoryEffects<[MemRead, MemWrite]>]> {
   let summary = "Combines aggregate states held in several places";
   let description = [{
@@ -723,14 +723,12 @@ def TileGPU_MergeStatesOp : TileGPU_Op<"merge_states", [
       `scratch`. Statistics and vectors come back to every warp. A fragment of
       1/`count` of the rows comes back split by rows (warp w: part w), one of
       all rows comes back to every warp;
-    - `cluster`: the same over `count` blocks of a cluster;
-    - `blocks`: over `part` of `parts` blocks of one work tile (split-KV),
-      through `workspace`. `tickets` counts arrivals; `last` is true in the
-      block that came last, and only there the results hold the combined state.
-      The counter is left at zero.
-
-    Kernels use `pair` and `warps`; `convert-tile-gpu-to-nvvm` and the emulator
-    refuse the other two.
+    - `cluster`: one state for each of the `count` blocks of a cluster, of which
+      this is number `part`, through use `counter` of a ring of `states`. The
+      warps of the role have the same statistics and vectors, and fragments of
+      different rows, in which sixteens of rows are counted from warp 0 on.
+      Sixteen n of all blocks is combined by warp n / `count` of block n mod
+      `count`. To a warp that has none come zeros.
 
     Example:
 
@@ -755,8 +753,8 @@ def TileGPU_MergeStatesOp : TileGPU_Op<"merge_states", [
     ```
   }];
   let arguments = (ins
-    Arg<TileGPU_MergeScope, "Where the states are: `pair`, `warps`, `cluster` "
-        "or `blocks`.">:$scope,
+    Arg<TileGPU_MergeScope, "Where the states are: `pair`, `warps` or "
+        "`cluster`.">:$scope,
     Arg<Variadic<TileGPU_VecType>, "The statistics of this state, or with "
         "`pair` of the left state and then of the right one.">:$stats,
     Arg<Variadic<TileGPU_RegisterType>, "The values of this state, f32, or "
@@ -764,35 +762,33 @@ def TileGPU_MergeStatesOp : TileGPU_Op<"merge_states", [
     Arg<Optional<TileGPU_SmemType>, "Shared memory that the states of all "
         "warps fit into; goes with `warps`, and only "
         "there.", [MemRead, MemWrite]>:$scratch,
-    Arg<Optional<AnyMemRef>, "Memory that blocks leave their states in; goes "
-        "with `blocks`, and only there.", [MemRead, MemWrite]>:$workspace,
-    Arg<Optional<MemRefRankOf<[I32], [1]>>, "Number of blocks that have "
-        "arrived, one counter for each work tile; goes with `blocks`, and only "
-        "there.", [MemRead, MemWrite]>:$tickets,
-    Arg<Optional<I32>, "Number of the work tile, which is its counter's index "
-        "in `tickets`; goes with `blocks`.">:$item,
-    Arg<Optional<I32>, "Number of this block's part of the keys; goes with "
-        "`blocks`.">:$part,
-    Arg<Optional<I32>, "Number of parts, one for each block of the work tile; "
-        "goes with `blocks`.">:$parts,
+    Arg<Optional<TileGPU_RingType>, "The ring of `states` that they go through; "
+        "goes with `cluster`, and only there.", [MemRead, MemWrite]>:$ring,
+    Arg<Optional<I32>, "Number of the use of the ring; goes with "
+        "`ring`.">:$counter,
+    Arg<Optional<I32>, "Number of this block's part of the keys, which is its "
+        "place in the cluster; goes with `ring`.">:$part,
     Arg<OptionalAttr<I64Attr>, "Number of states; goes with `warps` and "
         "`cluster`, and only there.">:$count);
   let results = (outs
     Res<Variadic<TileGPU_RegisterType>, "The combined state: statistics, then "
-        "values.">:$results,
-    Res<Optional<I1>, "Whether this block came last, and `results` hold the "
-        "combined state; goes with `blocks`.">:$last);
+        "values.">:$results);
   let regions = (region SizedRegion<1>:$body);
   let assemblyFormat = [{
     $scope `stats` `(` $stats `:` type($stats) `)`
     `values` `(` $values `:` type($values) `)`
     (`scratch` `(` $scratch^ `:` type($scratch) `)`)?
-    (`workspace` `(` $workspace^ `:` type($workspace) `)`)?
-    (`tickets` `(` $tickets^ `[` $item `]` `:` type($tickets) `)`)?
-    (`part` `(` $part^ `of` $parts `)`)? (`count` `(` $count^ `)`)?
-    attr-dict-with-keyword $body `->` type($results) (`last` type($last)^)?
+    (`ring` `(` $ring^ `[` $counter `]` `:` type($ring) `)`)?
+    (`part` `(` $part^ `)`)? (`count` `(` $count^ `)`)?
+    attr-dict-with-keyword $body `->` type($results)
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Of `cluster`: the floats of sixteen rows, with the statistics and vectors,
+    /// and how many sixteens a warp has.
+    int64_t getFloatsOfSixteen();
+    int64_t getSixteensOfWarp();
+  }];
 }
 
 #endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUCOMPUTEOPS_TD

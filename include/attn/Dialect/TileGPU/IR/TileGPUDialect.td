@@ -69,15 +69,15 @@ def TileGPU_Fill : TileGPU_Enum<"Fill", "who makes a ring slot full", [
   I32EnumAttrCase<"Tma", 0, "tma">, I32EnumAttrCase<"CpAsync", 1, "cp_async">,
   I32EnumAttrCase<"Warps", 2, "warps">,
   I32EnumAttrCase<"Exchange", 3, "exchange">,
-  I32EnumAttrCase<"CpGroup", 4, "cp_group">]>;
+  I32EnumAttrCase<"CpGroup", 4, "cp_group">,
+  I32EnumAttrCase<"States", 5, "states">]>;
 def TileGPU_ScheduleKind : TileGPU_Enum<"ScheduleKind",
   "how blocks come by tiles", [
   I32EnumAttrCase<"Grid", 0, "grid">, I32EnumAttrCase<"Static", 1, "static">,
   I32EnumAttrCase<"Dynamic", 2, "dynamic">]>;
 def TileGPU_MergeScope : TileGPU_Enum<"MergeScope", "holders of states", [
   I32EnumAttrCase<"Pair", 0, "pair">, I32EnumAttrCase<"Warps", 1, "warps">,
-  I32EnumAttrCase<"Cluster", 2, "cluster">,
-  I32EnumAttrCase<"Blocks", 3, "blocks">]>;
+  I32EnumAttrCase<"Cluster", 2, "cluster">]>;
 
 //===----------------------------------------------------------------------===//
 // Attributes

@@ -188,7 +188,8 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     `cluster(c)`: blocks come in clusters of c, one of which draws for all. If
     it draws n, block r of them takes item c n + r; c divides `tiles`, so that
     the blocks of a cluster have neighbouring tiles of one head, batch and
-    split. Dynamic schedules only.
+    split. With `by_parts` they have the c parts of the keys of one tile, head
+    and batch: block r has split r. Dynamic schedules only.
 
     The values that the body yields, scalars of 1, 32 or 64 bits, are arguments
     of every loop over the schedule, after tile, head, batch and split. If one
@@ -228,6 +229,8 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
         "absent.">:$section,
     Arg<OptionalAttr<I64Attr>, "Number of blocks of a cluster, 2 to 8; 1 if "
         "absent.">:$cluster,
+    Arg<UnitAttr, "The blocks of a cluster have the parts of the keys of one "
+        "tile, not neighbouring tiles.">:$by_parts,
     Arg<OptionalAttr<TileGPU_PlaceAttr>, "Where its slots and barriers lie in "
         "shared memory, given by `tile-gpu-allocate-shared`; absent "
         "before.">:$place);
@@ -239,10 +242,16 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
   let assemblyFormat = [{
     $kind $order (`tickets` `(` $tickets^ `:` type($tickets) `)`)?
     (`section` `(` $section^ `)`)? (`cluster` `(` $cluster^ `)`)?
-    (`at` $place^)? `tiles` `(` $tiles `)` `heads` `(` $heads `)` `batch` `(` $batch `)`
+    (`by_parts` $by_parts^)? (`at` $place^)? `tiles` `(` $tiles `)` `heads` `(` $heads `)` `batch` `(` $batch `)`
     (`splits` `(` $splits^ `)`)? attr-dict-with-keyword $body
   }];
   let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Blocks of a cluster that have neighbouring tiles.
+    int64_t getTilesOfCluster() {
+      return getByParts() ? 1 : int64_t(getCluster().value_or(1));
+    }
+  }];
 }
 
 def TileGPU_ForeachOp : TileGPU_Op<"foreach", [
@@ -392,7 +401,10 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
     - `warps`: `tile_gpu.ring.commit` by each of `producers` warps;
     - `exchange`: `tile_gpu.exchange` by each of `producers` warps, which also
       read the whole slot. There is no empty barrier: the order of the
-      exchanging program keeps slots apart (see `tile_gpu.exchange`).
+      exchanging program keeps slots apart (see `tile_gpu.exchange`);
+    - `states`: `tile_gpu.merge_states cluster` by all blocks of a cluster, each
+      of which stores to the slots of all. `producers` warps of the block
+      announce the bytes that come to its slot; they are its consumers, too.
     `consumers` is the number of warps that release a slot.
 
     `members(m)`: the m consumer warpgroups of the role that reads the ring take
@@ -403,7 +415,8 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
     `cluster(c)`: the slots of the c blocks of a cluster are filled together
     (TMA multicast). The blocks acquire the same slots and load the same tiles
     in the same order; each copies a part of a tile to all of them, and a slot
-    is empty once the consumers of all have released it. `tma` rings only.
+    is empty once the consumers of all have released it. `tma` rings, and those
+    of `states`, only.
 
     `at <...>` says where it lies (`tile-gpu-allocate-shared`).
 
