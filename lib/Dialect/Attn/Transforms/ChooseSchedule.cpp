@@ -615,8 +615,9 @@ struct ChooseSchedulePass
     int64_t cluster = pack.packs || op.hasOwnSizes() || splits > 1
                           ? choice.splits.cluster
                           : measured.cluster;
-    if (problem.blockV) // Sharing copies gained nothing.
-      cluster = 1;
+    // Work tiles of the same rows share copies where that gains: of latents.
+    if (problem.blockV)
+      cluster = pairsLatents(op, problem, sizes, splits, target) ? 2 : 1;
     // A slot is taken until its values are multiplied: of two, scores of the
     // next one ahead of that leave none to copy to.
     if (problem.valuesInKeys && !measured.stages)

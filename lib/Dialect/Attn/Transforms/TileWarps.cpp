@@ -182,3 +182,15 @@ bool mlir::attn::hasRoomForWeights(ReductionOpInterface op, MonoidOp monoid,
          !mayKillByScore(op, monoid) && !op.isBatchInvariant() &&
          !op.getRotaryAttribute();
 }
+
+bool mlir::attn::pairsLatents(ReductionOpInterface op,
+                              const ::attn::ScheduleProblem &problem,
+                              const ::attn::ScheduleSizes &sizes,
+                              int64_t splits,
+                              const ::attn::TargetInfo &target) {
+  constexpr int64_t pair = 2, panel = 64;
+  return target.maxCluster >= pair && problem.sharesWeights && splits == 1 &&
+         sizes.blockK == pair * panel && pageOf(op) == panel &&
+         problem.numQueries == pair * sizes.blockQ && !problem.listed &&
+         op.getQuerySource().hasBatch();
+}

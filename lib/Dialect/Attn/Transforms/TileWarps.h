@@ -35,6 +35,15 @@ bool hasRoomForWeights(ReductionOpInterface op, MonoidOp monoid,
 std::string whyNotOfCluster(ReductionOpInterface op, MonoidOp monoid,
                             const ::attn::TargetInfo &target);
 
+/// Whether two blocks, which have all rows of a sequence, share the copies of
+/// its latents: that saves power, with which clocks rise. Of 128 rows, pages of
+/// 64 keys and whole rows of blocks that was measured
+/// (docs/performance/gpu-serving.md).
+bool pairsLatents(ReductionOpInterface op,
+                  const ::attn::ScheduleProblem &problem,
+                  const ::attn::ScheduleSizes &sizes, int64_t splits,
+                  const ::attn::TargetInfo &target);
+
 /// Fails where the schedule asks for that and it cannot be.
 LogicalResult verifyWarpKeys(ReductionOpInterface op, MonoidOp monoid,
                              const ::attn::TargetInfo &target);

@@ -235,11 +235,17 @@ void Producer::cloneLoad(tile::LoadOp load) {
   if (ring.within >= 0 ||
       (share != Share::All && ring.isValue != (share == Share::Values)))
     return;
+  bool isAwaited = load == plan.firstKeys;
   for (int64_t part = 0; part < plan.keyParts; ++part)
-    for (RolesRing &one : plan.steps)
-      if (one.load == ring.load)
-        copy(one, load, useOf(steps, part), part * one.tile.getRows());
-  if (load == plan.firstKeys)
+    for (RolesRing &one : plan.steps) {
+      if (one.load != ring.load)
+        continue;
+      copy(one, load, useOf(steps, part), part * one.tile.getRows());
+      // The first product takes no more than the first columns.
+      if (plan.isPaired && std::exchange(isAwaited, false))
+        copyWaiting();
+    }
+  if (isAwaited)
     copyWaiting();
 }
 
@@ -642,18 +648,49 @@ void Consumer::finish(Operation *op) {
   combineSums();
 }
 
+/// What a map multiplies its elements by, if it does nothing else; or null.
+static Value onlyFactor(Block &body) {
+  Value factor;
+  for (Operation &op : body.without_terminator()) {
+    if (isa<arith::ExtFOp, arith::TruncFOp>(op))
+      continue;
+    auto mul = dyn_cast<arith::MulFOp>(op);
+    if (!mul || factor)
+      return {};
+    factor =
+        mul.getLhs().getParentBlock() == &body ? mul.getRhs() : mul.getLhs();
+    if (factor.getParentBlock() == &body)
+      return {};
+  }
+  return factor;
+}
+
 /// A map of the queries, on the member's own rows in shared memory.
 void Consumer::cloneInPlace(RolesRing &ring) {
   Location loc = ring.inPlace.getLoc();
   Block &from = ring.inPlace.getBody().front();
   OpBuilder::InsertionGuard guard(b);
+  Value changes;
+  // The sign of a scale is 1 for nearly everyone, who need not wait for that.
+  Value factor = plan.isPaired ? onlyFactor(from) : Value();
+  if (factor) {
+    Value one = arith::ConstantOp::create(
+        b, loc, b.getFloatAttr(factor.getType(), 1.0));
+    changes = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,
+                                    mapping.lookupOrDefault(factor), one);
+  }
   if (plan.sharers > 1) {
     // One does it for all that have these rows.
     Value isFirst = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq,
                                           member, i32(0, loc));
-    auto branch = scf::IfOp::create(b, loc, isFirst, /*withElseRegion=*/false);
-    BarrierSyncOp::create(b, loc, plan.shareBarrier, /*member=*/Value(),
-                          /*threads_only=*/false);
+    changes =
+        changes ? arith::AndIOp::create(b, loc, changes, isFirst) : isFirst;
+  }
+  if (changes) {
+    auto branch = scf::IfOp::create(b, loc, changes, /*withElseRegion=*/false);
+    if (plan.sharers > 1)
+      BarrierSyncOp::create(b, loc, plan.shareBarrier, /*member=*/Value(),
+                            /*threads_only=*/false);
     b.setInsertionPointToStart(branch.thenBlock());
   }
   auto map = SmemMapOp::create(b, loc, ring.part);

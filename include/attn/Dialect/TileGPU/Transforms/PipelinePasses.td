@@ -58,7 +58,10 @@ def TileGpuSpecializeWarpsPass
     through them one after the other, and each warpgroup computes the weights of
     one, into those columns of it, while the other multiplies. The values of
     each warpgroup are columns of a ring of their own then, which is given back
-    as soon as they are multiplied.
+    as soon as they are multiplied. Where the schedule pairs blocks (`cluster`),
+    queries are copied behind the first of these columns, which is what the first
+    product takes, and a map that multiplies them by a number in shared memory
+    leaves them alone where that is 1.
     Other kernels stay as they are: tile-gpu-pipeline-copies takes them.
 
     The schedule's `fetch` says who fetches the next work tile: `producer`, the
