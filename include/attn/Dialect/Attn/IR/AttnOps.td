@@ -538,6 +538,15 @@ def Attn_ScoresOp : Attn_ReductionOp<"scores"> {
     It is the first kernel of attention as it is written down, and of the `naive`
     rung of the ladder (docs/Ladder.md).
 
+    With `attn.diagonals = n` (32, 64 or 128) scores are added up along diagonals
+    instead, in blocks of n keys: with m = ceil(sk / n) n, element [b, h, t, c] of a
+    result [b, hq, ceil(sq / n) n + m, n] is the sum over the live pairs of a key j
+    with j mod n = c and the row i = j + t - m - c. So those with i - j = d are the
+    elements t = d + m + c, for all c. A score that all pairs of a diagonal have in
+    common may have a result [b, hq, ceil(sq / n) n + m] instead: at t that of i - j =
+    t - m, or 0 where there is no such pair. Gradients of tables by distance are such
+    sums.
+
     Example:
 
     ```mlir
