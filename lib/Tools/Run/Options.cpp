@@ -465,9 +465,13 @@ static std::map<std::string, Setter> listSetters(Options &options,
       {"--seed", setParsed(options.seed, integer("--seed", 0, INT64_MAX))},
       {"--threads", setParsed(options.threads, integer("--threads", 1, 1024))},
       {"--bench-seconds",
-       setParsed(options.benchSeconds, [](const std::string &value) {
-         return parseNumber("--bench-seconds", value);
-       })}};
+       setParsed(options.benchSeconds,
+                 [](const std::string &value) -> Result<double> {
+                   auto seconds = parseNumber("--bench-seconds", value);
+                   if (seconds && !(*seconds >= 0 && *seconds <= 86400))
+                     return fail("--bench-seconds between 0 and 86400", value);
+                   return seconds;
+                 })}};
 }
 
 static Status readArguments(int argc, char **argv, Options &options,
@@ -519,6 +523,8 @@ static Status checkSubject(const Options &options, const RegionFiles &files) {
     return Failure{options.attention
                        ? "expected a file or --attention, but got both"
                        : "expected a file or --attention; see --help"};
+  if (options.file.empty() && !options.entry.empty())
+    return Failure{"expected --entry together with a file, but got none"};
   if (!options.attention && !options.schedule.empty())
     return Failure{"expected --schedule together with --attention, but got a "
                    "file"};
