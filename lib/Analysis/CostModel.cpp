@@ -172,16 +172,20 @@ std::vector<ScheduleSizes> attn::listGroupSizes(const ScheduleProblem &problem,
   bool isWide =
       paddedDepth(problem.depths.front(), target) > narrowColumns ||
       paddedChannels(problem.channels.front(), target) > narrowColumns;
-  // A fourth one that makes rows of a head one tile, whose keys are then read
-  // once, and have more to run beside.
-  bool isOneTile =
-      problem.numQueries > 3 * rows && problem.numQueries <= 4 * rows;
-  int64_t mostGroups = isWide ? 2 : isOneTile ? 4 : 3;
+  // A fourth one that makes rows of a head one tile in the place of two, or two
+  // in the place of three: keys are then read less often, and have more to run
+  // beside (measured: docs/performance).
+  int64_t tiles = divideUp(problem.numQueries, 4 * rows);
+  bool areFewer =
+      (tiles == 1 || tiles == 2) && problem.numQueries > 3 * tiles * rows;
+  int64_t mostGroups = isWide ? 2 : areFewer ? 4 : 3;
   std::vector<ScheduleSizes> found;
   for (int64_t groups = 1; groups <= mostGroups; ++groups) {
     if (groups > 1 && problem.numQueries >= 0 &&
         (groups - 1) * rows >= problem.numQueries)
       break;
+    if (groups == 3 && areFewer && !isWide)
+      continue;
     int64_t mostKeys = groups > 1 ? longestTile : keysOfOneGroup;
     for (int64_t keys = leastKeys; keys <= mostKeys; keys += leastKeys) {
       ScheduleSizes sizes = {groups * rows, rows, keys};
