@@ -157,7 +157,10 @@ void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
   // Last: it takes the shared memory that the rest has left.
   pm.addPass(createTileGpuStageEpiloguePass());
   // Before items are shared: it follows them from their numbers.
-  pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuMulticastLoadsPass());
+  TileGpuMulticastLoadsPassOptions multicast;
+  multicast.explain = explain;
+  pm.addNestedPass<tile_gpu::KernelOp>(
+      createTileGpuMulticastLoadsPass(multicast));
   pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuHoistCoordinatesPass());
   // Of plans, and at the edges of their kernels.
   pm.addPass(createTileGpuOverlapLaunchesPass());

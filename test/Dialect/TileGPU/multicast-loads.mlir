@@ -1,4 +1,4 @@
-// RUN: attn-opt %s --tile-gpu-multicast-loads --split-input-file | FileCheck %s
+// RUN: attn-opt %s --tile-gpu-multicast-loads=explain --split-input-file --verify-diagnostics | FileCheck %s
 // RUN: attn-opt %s --split-input-file %tidy --tile-gpu-multicast-loads %tidy %verify_kernels | FileCheck %s
 
 !ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
@@ -128,6 +128,7 @@ tile_gpu.kernel @drawn_apart(%tickets: memref<1xi32>, %n: i32, %heads: i32, %mk:
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: kernel @rows
 // CHECK-NOT: cluster(
+// expected-remark @below {{copies of a cluster not shared: which keys are copied depends on the tile of rows}}
 tile_gpu.kernel @rows(%tickets: memref<1xi32>, %n: i32, %heads: i32, %mk: !map, %mv: !map)
     attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %c0 = arith.constant 0 : i32
@@ -164,6 +165,7 @@ tile_gpu.kernel @rows(%tickets: memref<1xi32>, %n: i32, %heads: i32, %mk: !map, 
 // Where the tile says which keys are read, nothing is shared.
 // CHECK-LABEL: kernel @tiles
 // CHECK-NOT: cluster(
+// expected-remark @below {{copies of a cluster not shared: which keys are copied depends on the tile of rows}}
 tile_gpu.kernel @tiles(%tickets: memref<1xi32>, %n: i32, %heads: i32, %mk: !map)
     attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2>} {
   %c0 = arith.constant 0 : i32

@@ -151,6 +151,7 @@ bool ClusterValues::isReachedAlike(Operation *op) const {
 namespace {
 struct MulticastLoadsPass
     : ::attn::impl::TileGpuMulticastLoadsPassBase<MulticastLoadsPass> {
+  using Base::Base;
   void runOnOperation() final;
 };
 } // namespace
@@ -205,6 +206,26 @@ static bool isFilledAlike(RingCreateOp ring, ForeachOp copies,
   return isLoaded;
 }
 
+/// Lets rings be filled for a whole cluster. Why none is, or nothing.
+static std::string share(KernelOp kernel, SchedulerOp scheduler,
+                         const ::attn::TargetInfo &target) {
+  if (int64_t(*scheduler.getCluster()) > target.maxCluster)
+    return "the target has at most " + std::to_string(target.maxCluster) +
+           " blocks in one";
+  ForeachOp copies = findCopies(scheduler);
+  if (!copies)
+    return "no role of one warp draws its work tiles, or several copy";
+  ClusterValues values(kernel, copies);
+  values.compute();
+  bool isShared = false;
+  for (RingCreateOp ring : kernel.getOps<RingCreateOp>()) {
+    if (isFilledAlike(ring, copies, values))
+      ring.setClusterAttr(scheduler.getClusterAttr());
+    isShared |= bool(ring.getCluster());
+  }
+  return isShared ? "" : "which keys are copied depends on the tile of rows";
+}
+
 void MulticastLoadsPass::runOnOperation() {
   KernelOp kernel = getOperation();
   if (kernel.isExternal())
@@ -220,20 +241,12 @@ void MulticastLoadsPass::runOnOperation() {
       ::attn::getGpuTarget(kernel->getParentOfType<ModuleOp>());
   if (!target)
     return signalPassFailure();
-  bool isShared = false;
-  if (int64_t(*scheduler.getCluster()) <= target->maxCluster)
-    if (ForeachOp copies = findCopies(scheduler)) {
-      ClusterValues values(kernel, copies);
-      values.compute();
-      for (RingCreateOp ring : kernel.getOps<RingCreateOp>())
-        if (isFilledAlike(ring, copies, values)) {
-          ring.setClusterAttr(scheduler.getClusterAttr());
-          isShared = true;
-        }
-      kernel.walk(
-          [&](RingCreateOp ring) { isShared |= bool(ring.getCluster()); });
-    }
+  std::string reason = share(kernel, scheduler, *target);
+  if (reason.empty())
+    return;
   // Blocks that share nothing draw their items each for itself.
-  if (!isShared)
-    scheduler.removeClusterAttr();
+  ++numMissed;
+  if (explain)
+    kernel.emitRemark("copies of a cluster not shared: ") << reason;
+  scheduler.removeClusterAttr();
 }

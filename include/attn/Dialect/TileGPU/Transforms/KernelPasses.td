@@ -213,8 +213,16 @@ def TileGpuMulticastLoadsPass
 
     Fails when: the module's target is no GPU;
     kernels whose blocks have no copies in common, and GPUs without clusters, keep
-    their own copies.
+    their own copies: such kernels are counted, and `explain` says why.
   }];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Say of each kernel with clusters that shares no copies why">
+  ];
+  let statistics = [
+    Statistic<"numMissed", "num-missed",
+              "Kernels with clusters that share no copies">
+  ];
 }
 
 def TileGpuHoistCoordinatesPass : Pass<"tile-gpu-hoist-coordinates", "::mlir::tile_gpu::KernelOp"> {
