@@ -234,9 +234,16 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
                          op.getKeySource().headDim());
     views = packHeads(b, loc, {heads, rows, keyHeads}, queries, outputs,
                       isa<PartialOp>(op.getOperation()), schedule.getBlockQ());
-    // One of two kernels has blocks.
     Value none = index(0, loc);
     Value tiles = arith::CeilDivUIOp::create(b, loc, views.rows, blockQ);
+    // The tiles of a cluster are of one sequence.
+    if (int64_t cluster = clusterOf(schedule, target); cluster > 1) {
+      Value rest = arith::RemUIOp::create(b, loc, tiles, index(cluster, loc));
+      Value areWhole =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rest, none);
+      views.fits = arith::AndIOp::create(b, loc, views.fits, areWhole);
+    }
+    // One of two kernels has blocks.
     tiles = arith::SelectOp::create(b, loc, views.fits, tiles, none);
     numTiles = arith::SelectOp::create(b, loc, views.fits, none, numTiles);
     if (failed(convertRows(op, monoid, batches, keyHeads, tiles, views.outputs,
