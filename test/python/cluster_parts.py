@@ -1,7 +1,7 @@
 # RUN: %python %s 10 1 emulator:sm_90a
 """Decode with parts of the keys in the blocks of a cluster, against float64: random
-lengths on the device, none of a sequence among them, NaN behind them, parts without
-keys, rows that see none, sinks, windows, pages, heads that cannot be packed.
+lengths on the device, none of a sequence among them, NaN behind them, live NaN, parts
+without keys, rows that see none, sinks, windows, pages, heads that cannot be packed.
 `cluster_parts.py CASES SEED TARGET`; with the target cuda, tensors of torch.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
@@ -41,6 +41,11 @@ def draw(rng):
     kind = (ml_dtypes.bfloat16, np.float16)[rng.integers(2)]
     q, k, v = (rng.standard_normal(shape).astype(kind)
                for shape in ((b, hk * group, rows, d), (b, hk, sk, d), (b, hk, sk, dv)))
+    # Some rows, and keys, whose scores are NaN where they are live.
+    if rng.random() < 0.3:
+        q[0, -1, rng.integers(rows)] = np.nan
+    if rng.random() < 0.3:
+        k[-1, 0, rng.integers(sk)] = np.nan
     options = {}
     lengths = np.full(b, sk)
     page = int(rng.choice((0, 0, 16, 32, 64)))

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "StateUses.h"
+#include "TileWarps.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -35,6 +36,11 @@ StringRef mlir::attn::whyNotRelaxed(ReductionOpInterface op, MonoidOp monoid) {
            "cocycle";
   if (!mayDropNaN(op, monoid))
     return "an output may show a NaN score through the maximum alone";
+  constexpr int64_t rowsOfWarps = 8;
+  if (ScheduleAttr schedule = op.getScheduleAttribute();
+      schedule && schedule.getRows() == rowsOfWarps && !showsNaN(monoid))
+    return "states of warps are combined by it, and no sum of weights alone "
+           "shows a NaN score";
   return {};
 }
 

@@ -137,12 +137,44 @@ LogicalResult mlir::attn::verifyWarpKeys(ReductionOpInterface op,
          << why << ", but got rows = " << schedule.getRows();
 }
 
+/// The first component that is a sum of weights alone.
+static std::optional<unsigned> findSumOfWeights(MonoidOp monoid) {
+  for (unsigned i = 0; i < monoid.getNumComponents(); ++i)
+    if (monoid.getComponent(i) == Component::unit)
+      return i;
+  return std::nullopt;
+}
+
+bool mlir::attn::showsNaN(MonoidOp monoid) {
+  return findSumOfWeights(monoid).has_value();
+}
+
+/// The statistics that states of warps are combined by. A maximum that has
+/// passed NaN scores by may be that of no keys, and such a state counts for
+/// nothing: the sum of the weights says that it is none.
+static SmallVector<Value> statisticsOf(ReductionContext &ctx,
+                                       ValueRange state) {
+  SmallVector<Value> stats(state.take_front(ctx.numStats()));
+  std::optional<unsigned> sum = findSumOfWeights(ctx.monoid);
+  if (!ctx.reduction.relaxesMaximum() || !sum)
+    return stats;
+  Value weights = state[ctx.numStats() + *sum];
+  stats[0] = ctx.map({stats[0], weights}, {stats[0].getType()},
+                     [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+                       Value isNaN = arith::CmpFOp::create(
+                           ctx.b, arith::CmpFPredicate::UNO, x[1], x[1]);
+                       return {ctx.select(isNaN, x[1], x[0])};
+                     })
+                 .front();
+  return stats;
+}
+
 SmallVector<Value> mlir::attn::mergeWarps(ReductionContext &ctx,
                                           ValueRange state) {
   unsigned n = ctx.numStats();
   int64_t blocks = partsOfCluster(ctx.schedule, ctx.target);
   auto merge = tile::MergeOp::create(
-      ctx.b, state.getTypes(), state.take_front(n), state.drop_front(n),
+      ctx.b, state.getTypes(), statisticsOf(ctx, state), state.drop_front(n),
       blocks > 1 ? ctx.split : Value(),
       blocks > 1 ? ctx.b.getI64IntegerAttr(blocks) : IntegerAttr());
   OpBuilder::InsertionGuard guard(ctx.b);

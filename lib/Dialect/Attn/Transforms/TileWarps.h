@@ -48,6 +48,9 @@ bool pairsLatents(ReductionOpInterface op,
 LogicalResult verifyWarpKeys(ReductionOpInterface op, MonoidOp monoid,
                              const ::attn::TargetInfo &target);
 
+/// Whether a sum of weights alone shows a NaN that a maximum has passed by.
+bool showsNaN(MonoidOp monoid);
+
 /// One state of those of all warps, and of the blocks of a cluster that have
 /// parts of the keys. Each warp then has some channels: statistics are in the
 /// units of the monoid.
