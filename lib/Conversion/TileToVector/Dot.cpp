@@ -84,11 +84,18 @@ static bool usesAmx(VectorContext &ctx, DotOp op) {
          op.getType().getRows() % amxRows == 0;
 }
 
+/// What a loop carries from one turn to the next.
+static bool isCarried(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  return argument && isa<scf::ForOp>(argument.getOwner()->getParentOp());
+}
+
 Layout mlir::tile::rhsLayout(VectorContext &ctx, DotOp op) {
-  // One row reads all of it once: what is computed is not worth packing.
+  // One row reads all of it once: what is computed is not worth packing. Nor is
+  // what a loop changes in each turn.
   auto load = op.getRhs().getDefiningOp<LoadOp>();
-  if (op.getType().getRows() == 1 && !op.getTransposeRhs() &&
-      op.getRhs().getType().getElementType().isF32() &&
+  if ((op.getType().getRows() == 1 || isCarried(op.getRhs())) &&
+      !op.getTransposeRhs() && op.getRhs().getType().getElementType().isF32() &&
       (!load || readsInPlace(ctx, load)))
     return Layout::RowMajor;
   if (usesPairs(ctx, op))
@@ -104,7 +111,6 @@ static FailureOr<Value> packed(VectorContext &ctx, Value value, Layout layout,
   auto it = ctx.packedBuffers.find({value, static_cast<int>(layout)});
   if (it != ctx.packedBuffers.end())
     return it->second;
-  // What a loop carries is another one each time: packed where it is used.
   if (Value rows = packRows(ctx, value, layout, loc))
     return rows;
   emitError(loc, "expected the right operand of tile.dot to be of f32, or a "
@@ -290,6 +296,8 @@ static void outerProducts(VectorContext &ctx, DotOp op, Value acc, Value scale,
   int64_t rows = type.getRows(), cols = type.getCols();
   int64_t blockRows = microRows(rows);
   Type f32 = ctx.builder.getF32Type();
+  Ahead ahead(ctx, rows / blockRows,
+              llvm::divideCeil(cols, ctx.panelVectors * ctx.lanes));
 
   // `numVectors` vectors of columns from `col`.
   auto panel = [&](Value col, int64_t numVectors) {
@@ -298,6 +306,7 @@ static void outerProducts(VectorContext &ctx, DotOp op, Value acc, Value scale,
       columnIndices.push_back(ctx.builder.createOrFold<arith::AddIOp>(
           loc, col, ctx.index(v * ctx.lanes)));
     ctx.loop(rows, blockRows, loc, [&](Value r0) {
+      ahead.ask(r0, blockRows, col, ctx.panelVectors * ctx.lanes);
       SmallVector<Value> accumulators, rowIndices;
       for (int64_t r = 0; r < blockRows; ++r) {
         Value row =
@@ -629,6 +638,8 @@ static void dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
            8;
   };
   int64_t lhsStride = strideBytes(lhs), outStride = strideBytes(out);
+  Ahead ahead(ctx, llvm::divideCeil(rows, 2 * amxRows),
+              llvm::divideCeil(cols, 2 * pairColumns));
 
   // Accumulators 0..3 as [row tile][column tile], left 4..5, right 6..7.
   auto block = [&](Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
@@ -636,6 +647,7 @@ static void dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
       return ctx.builder.createOrFold<arith::AddIOp>(loc, base,
                                                      ctx.index(offset));
     };
+    ahead.ask(r0, 2 * amxRows, c0, 2 * pairColumns);
     SmallVector<Value> outAddress;
     for (int64_t i = 0; i < rowTiles; ++i)
       for (int64_t j = 0; j < colTiles; ++j) {

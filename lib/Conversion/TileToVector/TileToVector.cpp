@@ -45,6 +45,15 @@ SmallVector<Layout> mlir::tile::layoutsNeeded(VectorContext &ctx, Value value) {
   return layouts;
 }
 
+static SmallVector<Layout> layoutsOnRight(VectorContext &ctx, Value value) {
+  SmallVector<Layout> layouts;
+  for (OpOperand &use : value.getUses())
+    if (auto dot = dyn_cast<DotOp>(use.getOwner()))
+      if (use.getOperandNumber() == 1)
+        layouts.push_back(rhsLayout(ctx, dot));
+  return layouts;
+}
+
 //===----------------------------------------------------------------------===//
 // Structure
 //===----------------------------------------------------------------------===//
@@ -66,6 +75,8 @@ static LogicalResult lowerBlock(VectorContext &ctx, Block &block) {
         packComputed(ctx, result);
     }
   }
+  // Without a product behind it in the block nothing is asked for.
+  ctx.ahead.clear();
   return success();
 }
 
@@ -89,6 +100,10 @@ static LogicalResult lowerOp(VectorContext &ctx, Operation *op) {
   return TypeSwitch<Operation *, LogicalResult>(op)
       .Case([&](SourceOp) { return success(); }) // its loads ask it
       .Case([&](LoadOp load) { return lowerLoad(ctx, load); })
+      .Case([&](PrefetchOp ahead) {
+        ctx.ahead.push_back(ahead);
+        return success();
+      })
       .Case([&](StoreOp store) { return lowerStore(ctx, store); })
       .Case([&](AccumulateOp sum) { return lowerAccumulate(ctx, sum); })
       .Case([&](FillOp fill) { return lowerFill(ctx, fill); })
@@ -140,24 +155,15 @@ static LogicalResult lowerFor(VectorContext &ctx, scf::ForOp loop) {
     bool shared = false;
     for (auto [j, other] : llvm::enumerate(loop.getInitArgs()))
       shared |= j < i && isTile(other) && ctx.buffer(other) == storage;
-    if (shared || !ctx.diesAt(init, loop)) {
-      Value fresh = ctx.allocate(type);
+    // A product reads it as rows, which lie apart then.
+    bool onRight = llvm::is_contained(
+        layoutsOnRight(ctx, loop.getRegionIterArg(i)), Layout::RowMajor);
+    if (shared || onRight || !ctx.diesAt(init, loop)) {
+      Value fresh = onRight ? ctx.allocateApart(type) : ctx.allocate(type);
       ctx.copy(storage, fresh, type, loc);
       storage = fresh;
     }
     ctx.buffers[loop.getRegionIterArg(i)] = storage;
-  }
-  // What several products have on the right is packed once in each turn.
-  ctx.builder.setInsertionPointToStart(loop.getBody());
-  for (Value carried : loop.getRegionIterArgs()) {
-    int64_t numDots = 0;
-    for (OpOperand &use : carried.getUses()) {
-      auto dot = dyn_cast<DotOp>(use.getOwner());
-      numDots += dot && use.getOperandNumber() == 1 &&
-                 rhsLayout(ctx, dot) == Layout::Panels;
-    }
-    if (isTile(carried) && numDots > 1)
-      packComputed(ctx, carried);
   }
   if (failed(lowerBlock(ctx, *loop.getBody())))
     return failure();

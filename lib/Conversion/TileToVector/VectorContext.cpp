@@ -139,6 +139,22 @@ Value VectorContext::allocate(TileType type) {
       MemRefType::get({type.getRows(), type.getCols()}, elementType));
 }
 
+Value VectorContext::allocateApart(TileType type) {
+  if (type.isRowVector())
+    return allocate(type);
+  Value wide =
+      allocate(TileType::get(builder.getContext(), type.getRows(),
+                             type.getCols() + lanes, type.getElementType()));
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfterValue(wide);
+  OpFoldResult zero = builder.getIndexAttr(0), one = builder.getIndexAttr(1);
+  OpFoldResult sizes[] = {builder.getIndexAttr(type.getRows()),
+                          builder.getIndexAttr(type.getCols())};
+  return memref::SubViewOp::create(builder, kernel.getLoc(), wide,
+                                   ArrayRef<OpFoldResult>{zero, zero}, sizes,
+                                   ArrayRef<OpFoldResult>{one, one});
+}
+
 bool VectorContext::diesAt(Value value, Operation *op) {
   // Replaced loops and branches are no longer where they were.
   Block *home = homes.lookup(value);

@@ -68,6 +68,9 @@ struct VectorContext {
   //===--- Buffers ---===//
   /// Scratch for a value of `type` in row-major form.
   Value allocate(TileType type);
+  /// The same with rows apart, so that a column of vectors is not in few sets
+  /// of a cache.
+  Value allocateApart(TileType type);
   /// Scratch seen as `type`.
   Value allocateView(MemRefType type);
   /// Scratch of `count` elements of `elementType` as memref<count x T>.
@@ -119,6 +122,8 @@ struct VectorContext {
   Value scratch;
   int64_t scratchBytes = 0;
   bool amxConfigured = false;
+  /// What the next product asks for beside its own work.
+  SmallVector<PrefetchOp> ahead;
   /// Holds loops and branches that were replaced, until nothing uses them.
   Block *graveyard = nullptr;
   Operation *anchor = nullptr;
@@ -129,6 +134,22 @@ struct VectorContext {
   DenseMap<std::pair<Value, int>, Value> packedBuffers;
   SmallPtrSet<Operation *, 8> alreadyLowered;
   DenseMap<Operation *, bool> inPlace;
+};
+
+//===--- Asking for memory ahead (Ahead.cpp) ---===//
+
+/// What tile.prefetch asks for ahead of a product, in shares of its blocks of
+/// sums: a core waits for memory where it asks for much at once.
+struct Ahead {
+  Ahead(VectorContext &ctx, int64_t rowBlocks, int64_t colBlocks)
+      : ctx(ctx), ops(std::exchange(ctx.ahead, {})), rowBlocks(rowBlocks),
+        colBlocks(colBlocks) {}
+  /// The share of the block at (row, col), of blocks of this size.
+  void ask(Value row, int64_t height, Value col, int64_t width);
+
+  VectorContext &ctx;
+  SmallVector<PrefetchOp> ops;
+  int64_t rowBlocks, colBlocks;
 };
 
 //===--- Structure (TileToVector.cpp) ---===//

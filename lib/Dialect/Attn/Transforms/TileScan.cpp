@@ -110,6 +110,16 @@ Value ScanKernel::loadTokens(Value memref, Value headIndex, Value row,
                               /*transposed=*/false);
 }
 
+void ScanKernel::askAhead(Value memref, Value headIndex, Value row) {
+  auto type = cast<MemRefType>(memref.getType());
+  if (chunkSize == 1 || !type.isLastDimUnitStride())
+    return;
+  tile::PrefetchOp::create(
+      b, loc, memref,
+      indicesOf(headIndex, add(row, index(chunkSize)), index(0)), chunkSize,
+      type.getShape().back());
+}
+
 bool ScanKernel::hasNarrowProducts() {
   Type type =
       cast<RankedTensorType>(scanOp.getKey().getType()).getElementType();
@@ -127,6 +137,12 @@ bool ScanKernel::hasNarrowReads() {
          keyCols % depth == 0 && gates != Gates::value && !scanOp.getWhole() &&
          !scanOp.getNormalize() && !scanOp.getLogWeight() &&
          !scanOp.getEraseA();
+}
+
+bool ScanKernel::hasScaledSums(const Chunk &chunk) {
+  return chunk.narrowState ||
+         (chunkSize > 1 && gates != Gates::key && gates != Gates::value &&
+          !scanOp.getWhole() && !scanOp.getLogWeight() && !scanOp.getEraseA());
 }
 
 void ScanKernel::addNarrowReads(Chunk &chunk, const State &state) {

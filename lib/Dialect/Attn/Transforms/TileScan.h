@@ -109,6 +109,10 @@ private:
   /// weights rounded to bf16, which outputs are themselves.
   bool hasNarrowReads();
   void addNarrowReads(Chunk &chunk, const State &state);
+  /// Whether factors of a row are those of its sums, not of the query.
+  bool hasScaledSums(const Chunk &chunk);
+  /// Asks for the rows that the next chunk loads.
+  void askAhead(Value memref, Value headIndex, Value row);
   /// One number of each token, as a column or a row.
   Value loadNumbers(Value memref, Value row, bool asRow);
   Value mapRows(Value tile, Value row, int64_t channels);
@@ -138,8 +142,8 @@ private:
   Value areOfLevel(Value row, Value key, int64_t level);
   /// Products of rows and keys, weighted; with `diagonal` those of a token with
   /// itself, and `before` with the gates before a row's token alone.
-  /// `narrowRows`: the rows of 16 bits, without the factor `scale`; the keys
-  /// are then the chunk's own.
+  /// `narrowRows`: the rows of 16 bits, taken for the chunk's own keys.
+  /// `scale`: a factor of the products.
   Value pairs(const Chunk &chunk, Value rows, Value keys, bool before,
               bool diagonal, Value narrowRows = {}, Value scale = {});
   /// Rows times the state at the chunk's beginning.

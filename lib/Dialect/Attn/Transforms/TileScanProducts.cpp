@@ -45,7 +45,7 @@ Value ScanKernel::pairs(const Chunk &chunk, Value rows, Value keys, bool before,
     if (weights)
       inputs.push_back(weights);
     return mapOne(inputs, square(), [&](Value r, Value c, ValueRange x) {
-      Value product = isNarrow && scale ? mulf(x[0], scale) : x[0];
+      Value product = scale ? mulf(x[0], scale) : x[0];
       if (x.size() > 1)
         product = mulf(product, x[1]);
       return select(cmp(live, c, r), product, f32(0.0f));
@@ -149,6 +149,11 @@ Value ScanKernel::addWeighted(Value weights, Value values, Value sum) {
 
 ScanKernel::State ScanKernel::advance(const Chunk &chunk, const State &state) {
   State next = state;
+  if (!ofMap) {
+    Value keys = arg(scanOp.getKey()), values = arg(scanOp.getValue());
+    askAhead(keys, headOf(keys), chunk.first);
+    askAhead(values, headOf(values), chunk.first);
+  }
   Value keys = toEnd(chunk, chunk.written);
   if (gates == Gates::value) {
     Value matrix =
@@ -218,7 +223,7 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
       loadTokens(arg(scanOp.getQuery()), queryHeadOf(outputHead, outputHeads),
                  chunk.first, keyCols);
   query = mapRows(query, chunk.first, keyChannels);
-  Value narrow, factor;
+  Value narrow;
   if (chunk.narrowKey) {
     Value queries = arg(scanOp.getQuery());
     narrow = loadTokens(queries, queryHeadOf(outputHead, outputHeads),
@@ -226,18 +231,19 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
                         cast<MemRefType>(queries.getType()).getElementType());
   }
   isReading = false;
-  if (Value scale = scanOp.getScale()) {
-    factor = arg(scale);
+  Value factor = scanOp.getScale() ? arg(scanOp.getScale()) : Value();
+  Value plain = query;
+  if (factor)
     query = mapOne(query, keyRows(), [&](Value, Value, ValueRange x) {
       return mulf(x[0], factor);
     });
-  }
   bool before = scanOp.getReadBefore();
   Value sum, weights;
-  if (chunk.narrowState) {
-    weights = pairs(chunk, query, chunk.written, before, /*diagonal=*/!before,
-                    narrow, factor);
+  bool scalesSums = hasScaledSums(chunk);
+  if (scalesSums) {
     // Rows of the state's product have the gates, and the factor, behind it.
+    weights = pairs(chunk, plain, chunk.written, before, /*diagonal=*/!before,
+                    narrow, factor);
     Value scales = before ? chunk.productBefore : chunk.product;
     if (factor)
       scales = scales ? mapOne(scales, column(),
@@ -245,15 +251,27 @@ void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
                                  return mulf(x[0], factor);
                                })
                       : fill(factor, column());
-    Type element = cast<tile::TileType>(narrow.getType()).getElementType();
-    sum = dot(rounded(weights, element), chunk.narrowValue,
-              dot(narrow, chunk.narrowState), scales);
+    Value values = chunk.value;
+    // Beside the largest product.
+    askAhead(arg(scanOp.getQuery()), queryHeadOf(outputHead, outputHeads),
+             chunk.first);
+    askAhead(output, outputHead, chunk.first);
+    if (chunk.narrowState) {
+      sum = dot(narrow, chunk.narrowState);
+      values = chunk.narrowValue;
+      weights = rounded(
+          weights, cast<tile::TileType>(narrow.getType()).getElementType());
+    } else {
+      sum = dot(plain, state.matrix);
+    }
+    sum = dot(weights, values, sum, scales);
   } else {
     sum = times(chunk, query, state.matrix, before);
   }
-  if (!scanOp.getWhole() && !chunk.narrowState) {
-    weights = pairs(chunk, query, chunk.written, before, /*diagonal=*/!before,
-                    narrow, factor);
+  if (!scanOp.getWhole() && !scalesSums) {
+    weights =
+        pairs(chunk, query, chunk.written, before, /*diagonal=*/!before, narrow,
+              narrow && chunk.written == chunk.key ? factor : Value());
     sum = gates == Gates::value && chunkSize > 1
               ? combineValueGates(chunk, weights, sum)
               : addWeighted(weights, chunk.value, sum);

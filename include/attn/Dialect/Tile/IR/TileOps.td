@@ -474,7 +474,11 @@ def Tile_PrefetchOp : Tile_Op<"prefetch"> {
     The `rows` x `columns` elements from `source[indices...]` on, of its last two
     dimensions, are to come into the cache that all multiprocessors share. All of
     them exist. Nothing is read or changed, so that it may come before what is
-    written there is waited for. GPUs only.
+    written there is waited for.
+
+    On a CPU they come into the caches of the core, while it computes the next
+    product of the block, in shares; where none follows nothing is asked for.
+    There elements that do not exist are passed over.
 
     Example:
 
