@@ -19,6 +19,8 @@ using namespace mlir;
 using namespace mlir::tile;
 
 void Ahead::ask(Value row, int64_t height, Value col, int64_t width) {
+  if (ops.empty())
+    return;
   OpBuilder &b = ctx.builder;
   Location loc = row.getLoc();
   auto add = [&](Value x, Value y) {
