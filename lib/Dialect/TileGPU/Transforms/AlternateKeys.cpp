@@ -33,6 +33,22 @@
 using namespace mlir;
 using namespace mlir::tile_gpu;
 
+Value mlir::tile_gpu::findOnlyFactor(Block &body) {
+  Value factor;
+  for (Operation &op : body.without_terminator()) {
+    if (isa<arith::ExtFOp, arith::TruncFOp>(op))
+      continue;
+    auto mul = dyn_cast<arith::MulFOp>(op);
+    if (!mul || factor)
+      return {};
+    factor =
+        mul.getLhs().getParentBlock() == &body ? mul.getRhs() : mul.getLhs();
+    if (factor.getParentBlock() == &body)
+      return {};
+  }
+  return factor;
+}
+
 //===----------------------------------------------------------------------===//
 // Whether it can be
 //===----------------------------------------------------------------------===//

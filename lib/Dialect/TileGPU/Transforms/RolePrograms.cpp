@@ -648,23 +648,6 @@ void Consumer::finish(Operation *op) {
   combineSums();
 }
 
-/// What a map multiplies its elements by, if it does nothing else; or null.
-static Value onlyFactor(Block &body) {
-  Value factor;
-  for (Operation &op : body.without_terminator()) {
-    if (isa<arith::ExtFOp, arith::TruncFOp>(op))
-      continue;
-    auto mul = dyn_cast<arith::MulFOp>(op);
-    if (!mul || factor)
-      return {};
-    factor =
-        mul.getLhs().getParentBlock() == &body ? mul.getRhs() : mul.getLhs();
-    if (factor.getParentBlock() == &body)
-      return {};
-  }
-  return factor;
-}
-
 /// A map of the queries, on the member's own rows in shared memory.
 void Consumer::cloneInPlace(RolesRing &ring) {
   Location loc = ring.inPlace.getLoc();
@@ -672,7 +655,7 @@ void Consumer::cloneInPlace(RolesRing &ring) {
   OpBuilder::InsertionGuard guard(b);
   Value changes;
   // The sign of a scale is 1 for nearly everyone, who need not wait for that.
-  Value factor = plan.isPaired ? onlyFactor(from) : Value();
+  Value factor = plan.isPaired ? findOnlyFactor(from) : Value();
   if (factor) {
     Value one = arith::ConstantOp::create(
         b, loc, b.getFloatAttr(factor.getType(), 1.0));

@@ -461,6 +461,9 @@ tile::ReduceOp lastReduction(tile::RowsOp rows);
 /// The step of a loop that has one in each iteration, or null.
 tile::RowsOp onlyStep(scf::ForOp loop);
 
+/// What a map multiplies its elements by, if it does nothing else; or null.
+Value findOnlyFactor(Block &body);
+
 } // namespace mlir::tile_gpu
 
 #endif // ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_SPECIALIZEROLES_H
