@@ -244,6 +244,59 @@ void mlir::attn::addReads(GradientContext &ctx, Adjoints &adjoints,
 }
 
 //===----------------------------------------------------------------------===//
+// What an element has
+//===----------------------------------------------------------------------===//
+
+/// The regions of a reduction over pairs, and the end of its function: what an
+/// element has of each input that is read by pairs. With `hasDeadIndices` it
+/// has the index of a table where it is dead, too, and 0 otherwise.
+static LogicalResult buildElements(GradientContext &ctx,
+                                   ReductionOpInterface reduction,
+                                   size_t numDots, bool hasDeadIndices) {
+  buildMask(ctx, Side::keys, reduction.getMaskBody());
+  SmallVector<Type> arguments(numDots, ctx.b.getF32Type());
+  arguments.append(4, ctx.b.getI32Type());
+  Block *block = openRegion(ctx, reduction.getScoreBody(), arguments);
+  PairValues pairs;
+  if (failed(buildPair(ctx, Side::keys, block, /*wantsScores=*/true, pairs)))
+    return failure();
+  Value zero = arith::ConstantFloatOp::create(
+      ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
+  SmallVector<Value> yields;
+  SmallVector<std::string> gradients;
+  auto yield = [&](Value value, bool isLiveAlone, const std::string &name) {
+    yields.push_back(
+        isLiveAlone
+            ? arith::SelectOp::create(ctx.b, ctx.loc, pairs.isLive, value, zero)
+            : value);
+    gradients.push_back(name);
+  };
+  for (auto [i, input] : llvm::enumerate(ctx.wanted)) {
+    if (!input.isPairs())
+      continue;
+    if (input.spread == InputSpread::pairs) {
+      yield(pairs.captures[i], /*isLiveAlone=*/true, nameOf(ctx, input));
+      continue;
+    }
+    ArrayRef<Value> reads = pairs.reads[i];
+    for (const std::string &place : pairs.places[i]) {
+      yield(reads.consume_front(), /*isLiveAlone=*/true,
+            nameOf(ctx, input) + "[" + place + "]");
+      for (size_t n = StringRef(place).count('*'); n > 0; --n)
+        yield(reads.consume_front(), !hasDeadIndices, "#index");
+    }
+  }
+  YieldOp::create(ctx.b, ctx.loc, yields);
+  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
+  func::ReturnOp::create(ctx.b, ctx.loc, reduction->getResults());
+  ctx.target.setType(
+      ctx.b.getFunctionType(ctx.target.getBody().front().getArgumentTypes(),
+                            reduction->getResultTypes()));
+  nameGradients(ctx, gradients);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // @f_pairs
 //===----------------------------------------------------------------------===//
 
@@ -292,43 +345,7 @@ LogicalResult mlir::attn::buildPairs(GradientContext &ctx) {
   // An index is not to be rounded.
   if (hasTables)
     reduction.setPrecision(ProductPrecision::ieee);
-  buildMask(ctx, Side::keys, reduction.getMask());
-  SmallVector<Type> arguments(left.size(), ctx.b.getF32Type());
-  arguments.append(4, ctx.b.getI32Type());
-  Block *block = openRegion(ctx, reduction.getScore(), arguments);
-  PairValues pairs;
-  if (failed(buildPair(ctx, Side::keys, block, /*wantsScores=*/true, pairs)))
-    return failure();
-  Value zero = arith::ConstantFloatOp::create(
-      ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
-  SmallVector<Value> yields;
-  SmallVector<std::string> gradients;
-  auto yield = [&](Value value, const std::string &name) {
-    yields.push_back(
-        arith::SelectOp::create(ctx.b, ctx.loc, pairs.isLive, value, zero));
-    gradients.push_back(name);
-  };
-  for (auto [i, input] : llvm::enumerate(ctx.wanted)) {
-    if (!input.isPairs())
-      continue;
-    if (input.spread == InputSpread::pairs) {
-      yield(pairs.captures[i], nameOf(ctx, input));
-      continue;
-    }
-    ArrayRef<Value> reads = pairs.reads[i];
-    for (const std::string &place : pairs.places[i]) {
-      yield(reads.consume_front(), nameOf(ctx, input) + "[" + place + "]");
-      for (size_t n = StringRef(place).count('*'); n > 0; --n)
-        yield(reads.consume_front(), "#index");
-    }
-  }
-  YieldOp::create(ctx.b, ctx.loc, yields);
-  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
-  func::ReturnOp::create(ctx.b, ctx.loc, reduction.getResults());
-  ctx.target.setType(ctx.b.getFunctionType(
-      ctx.target.getBody().front().getArgumentTypes(), types));
-  nameGradients(ctx, gradients);
-  return success();
+  return buildElements(ctx, reduction, left.size(), /*hasDeadIndices=*/false);
 }
 
 //===----------------------------------------------------------------------===//
@@ -380,36 +397,5 @@ LogicalResult mlir::attn::buildDistances(GradientContext &ctx) {
       ScheduleAttr(), ctx.op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
       UnitAttr(), RotaryAttr());
   scores->setAttr(getDiagonalsName(), ctx.b.getI64IntegerAttr(pairKeys));
-  buildMask(ctx, Side::keys, scores.getMask());
-  SmallVector<Type> arguments(left.size(), ctx.b.getF32Type());
-  arguments.append(4, ctx.b.getI32Type());
-  Block *block = openRegion(ctx, scores.getScore(), arguments);
-  PairValues pairs;
-  if (failed(buildPair(ctx, Side::keys, block, /*wantsScores=*/true, pairs)))
-    return failure();
-  Value zero = arith::ConstantFloatOp::create(
-      ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
-  SmallVector<Value> yields;
-  SmallVector<std::string> gradients;
-  for (auto [i, input] : llvm::enumerate(ctx.wanted)) {
-    if (!input.isPairs())
-      continue;
-    ArrayRef<Value> reads = pairs.reads[i];
-    for (const std::string &place : pairs.places[i]) {
-      yields.push_back(arith::SelectOp::create(ctx.b, ctx.loc, pairs.isLive,
-                                               reads.consume_front(), zero));
-      gradients.push_back(nameOf(ctx, input) + "[" + place + "]");
-      for (size_t n = StringRef(place).count('*'); n > 0; --n) {
-        yields.push_back(reads.consume_front());
-        gradients.push_back("#index");
-      }
-    }
-  }
-  YieldOp::create(ctx.b, ctx.loc, yields);
-  ctx.b.setInsertionPointToEnd(&ctx.target.getBody().front());
-  func::ReturnOp::create(ctx.b, ctx.loc, scores.getResults());
-  ctx.target.setType(ctx.b.getFunctionType(
-      ctx.target.getBody().front().getArgumentTypes(), types));
-  nameGradients(ctx, gradients);
-  return success();
+  return buildElements(ctx, scores, left.size(), /*hasDeadIndices=*/true);
 }
