@@ -548,8 +548,9 @@ bool RolesAnalysis::loadsValuesApart() {
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
   bool isAlone =
       !schedule || (schedule.getCluster() <= 1 && schedule.getBlockV() == 0);
-  auto isValue = [](RolesRing &ring) { return ring.isValue; };
-  return !llvm::all_of(plan.steps, isValue) &&
+  // Keys that are values as well, as those of dQ, would be the other warp's,
+  // and queries, which come behind the first of them, nobody's.
+  return !plan.steps.front().isValue &&
          llvm::any_of(plan.steps, [&](RolesRing &ring) {
            SmemType box = ring.getBox();
            int64_t panels = box.getRowBytes() / box.getSwizzle();
