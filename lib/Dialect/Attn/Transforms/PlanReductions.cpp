@@ -237,7 +237,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     Value none = index(0, loc);
     Value tiles = arith::CeilDivUIOp::create(b, loc, views.rows, blockQ);
     // The tiles of a cluster are of one sequence.
-    if (int64_t cluster = clusterOf(schedule, target); cluster > 1) {
+    if (int64_t cluster = tilesOfCluster(schedule, target); cluster > 1) {
       Value rest = arith::RemUIOp::create(b, loc, tiles, index(cluster, loc));
       Value areWhole =
           arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rest, none);
