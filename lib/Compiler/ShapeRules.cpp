@@ -301,7 +301,8 @@ void ShapeRules::addScan(mlir::attn::ScanOp op) {
   bind(op.getQuery(), "hq", "d");
   bind(op.getKey(), "hk", "d");
   bind(op.getValue(), "hv", "dv");
-  // State heads are those of keys or of values, whichever are more.
+  // State heads are those of keys or of values, whichever are more, or of
+  // queries.
   for (Value value :
        {Value(op.getWeight()), Value(op.getLogWeight()), Value(op.getDelta()),
         Value(op.getEraseA()), Value(op.getEraseB())})
@@ -309,7 +310,10 @@ void ShapeRules::addScan(mlir::attn::ScanOp op) {
   bind(op.getDecay(), "heads", op.getValueGates() ? "dv" : "d");
   dims.bind(op.getBonus(), 0, "heads", scope);
   bind(op.getOutputs().front(), "heads_out", "dv");
-  largest.push_back({"heads", {"hk", "hv"}, scope});
+  if (op.getQueryStates())
+    largest.push_back({"heads", {"hq", "hk", "hv"}, scope});
+  else
+    largest.push_back({"heads", {"hk", "hv"}, scope});
   largest.push_back({"heads_out", {"hq", "hk", "hv"}, scope});
   StringRef sequences = "b";
   if (op.isPacked()) {

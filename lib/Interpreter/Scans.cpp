@@ -176,6 +176,8 @@ LogicalResult ScanEvaluator::checkShapes() {
   size_t heads = k.size() - 3, tokens = k.size() - 2;
   queryHeads = q[heads], keyHeads = k[heads], valueHeads = v[heads];
   stateHeads = std::max(keyHeads, valueHeads);
+  if (op.getQueryStates())
+    stateHeads = std::max(stateHeads, queryHeads);
   outputHeads = std::max(queryHeads, stateHeads);
   dk = op.getKeyChannels(), dv = op.getValueChannels();
   auto divides = [](int64_t a, int64_t b) { return a ? b % a == 0 : b == 0; };

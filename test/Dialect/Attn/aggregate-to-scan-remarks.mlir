@@ -215,7 +215,7 @@ attn.monoid @m suffix stats(f32) components(value) outputs("o") {
   }
 }
 func.func @case5(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x16xf32>, %g: tensor<?x?x?xf32>) -> tensor<?x?x?x16xf32> {
-  // expected-remark@+1 {{no scan: its gates may differ between the query heads of a key head}}
+  // expected-remark@+1 {{scan: a matrix is carried along the keys}}
   %o = attn.aggregate @m scores(%q, %k : tensor<?x?x?x16xf32>, tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x16xf32>)
       captures(%g : tensor<?x?x?xf32>) 
       score {

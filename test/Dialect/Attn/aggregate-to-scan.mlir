@@ -60,6 +60,29 @@ func.func @decayed(%q: tensor<?x4x?x16xf32>, %k: tensor<?x4x?x16xf32>, %v: tenso
   return %o : tensor<?x4x?x16xf32>
 }
 
+// Gates are those of query heads. How many share a key head is not known, so
+// that each has a state of its own.
+// CHECK-LABEL: func.func @heads(
+// CHECK-NOT: attn.aggregate
+// CHECK: attn.scan {{.*}} decay(%{{.*}} : tensor<?x?x?xf32>) {query_states}
+func.func @heads(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x16xf32>,
+                 %g: tensor<?x?x?xf32>) -> tensor<?x?x?x16xf32> {
+  %o = attn.aggregate @decay scores(%q, %k : tensor<?x?x?x16xf32>, tensor<?x?x?x16xf32>)
+      values(%v : tensor<?x?x?x16xf32>) captures(%g : tensor<?x?x?xf32>) score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %l: tensor<?x?x?xf32>):
+        %b1 = arith.index_cast %b : i32 to index
+        %h1 = arith.index_cast %h : i32 to index
+        %j1 = arith.index_cast %j : i32 to index
+        %y = tensor.extract %l[%b1, %h1, %j1] : tensor<?x?x?xf32>
+        attn.yield %s, %y : f32, f32
+      } mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %l: tensor<?x?x?xf32>):
+        %live = arith.cmpi sge, %i, %j : i32
+        attn.yield %live : i1
+      } -> tensor<?x?x?x16xf32>
+  return %o : tensor<?x?x?x16xf32>
+}
+
 // All keys, and a factor that is known.
 // CHECK-LABEL: func.func @all(
 // CHECK: %[[HALF:.*]] = arith.constant 5.000000e-01 : f32

@@ -92,7 +92,8 @@ ScanOp ScanPartialOp::makeScan(OpBuilder &builder) {
       /*pool=*/ValueRange(), /*slot=*/Value(), getGateCaptures(),
       /*finalize_captures=*/ValueRange(), getValueGates(), getEraseBefore(),
       /*read_before=*/false, /*whole=*/false, getNormalize(), getL2norm(),
-      /*final=*/false, /*values_first=*/false, getChunkAttr(),
+      /*final=*/false, /*values_first=*/false, /*query_states=*/false,
+      getChunkAttr(),
       /*segments=*/IntegerAttr());
   IRMapping mapping;
   getFeature().cloneInto(&scan.getFeature(), mapping);

@@ -65,7 +65,7 @@ public:
         /*erase_before=*/false,
         /*read_before=*/false, /*whole=*/op.getMask().empty(),
         /*normalize=*/false, /*l2norm=*/false, /*final=*/false,
-        /*values_first=*/false,
+        /*values_first=*/false, queryStates,
         /*chunk=*/IntegerAttr(), /*segments=*/IntegerAttr());
     op->replaceAllUsesWith(scan.getOutputs());
     op.erase();
@@ -204,11 +204,10 @@ private:
       if (!cast || cast.getIn() != Value(score.getArgument(argument)))
         return "its gate is not an element of a capture of the key";
     }
+    // The gates are those of query heads, which may share a key head.
     int64_t hq = typeOf(op.getQueries()[0]).getDimSize(1),
             hk = typeOf(op.getKeys()[0]).getDimSize(1);
-    if (ShapedType::isDynamic(hq) || hq != hk ||
-        typeOf(tensor).getDimSize(1) != hk)
-      return "its gates may differ between the query heads of a key head";
+    queryStates = ShapedType::isDynamic(hq) || hq != hk;
     decay = tensor;
     return {};
   }
@@ -233,7 +232,7 @@ private:
 
   AggregateOp op;
   MonoidOp monoid;
-  bool isDecayed = false;
+  bool isDecayed = false, queryStates = false;
   int64_t weightScore = 0, gateScore = -1;
   Value scale, decay;
   TypedAttr constant;

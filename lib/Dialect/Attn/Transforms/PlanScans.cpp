@@ -94,6 +94,8 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
     return arith::MaxUIOp::create(b, loc, x, y);
   };
   Value heads = larger(dim(op.getKey(), headDim), dim(op.getValue(), headDim));
+  if (op.getQueryStates())
+    heads = larger(heads, dim(op.getQuery(), headDim));
   Value sequences =
       op.isPacked()
           ? arith::SubIOp::create(b, loc, dim(op.getCu(), 0), index(1, loc))

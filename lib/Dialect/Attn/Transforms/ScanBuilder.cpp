@@ -20,6 +20,8 @@ tile::WorkTileOp ScanBuilder::findWork(Value block, int64_t tiles,
   int64_t headDim = scanOp.isPacked() ? 0 : 1;
   stateHeads = max(dim(arg(scanOp.getKey()), headDim),
                    dim(arg(scanOp.getValue()), headDim));
+  if (scanOp.getQueryStates())
+    stateHeads = max(stateHeads, dim(arg(scanOp.getQuery()), headDim));
   // The rows behind the last sequence are one more.
   Value sequences =
       dim(arg(scanOp.isPacked() ? scanOp.getCu() : scanOp.getKey()), 0);

@@ -33,9 +33,10 @@ def Attn_ScanOp : Attn_Op<"scan", [
     each output reads the state after all tokens.
 
     - Shapes: q [b, hq, t, dk], k [b, hk, t, dk], v [b, hv, t, dv], or
-      [h, total, d] with `cu_seqlens`. There are H = max(hk, hv) state heads; hk
-      and hv divide H, and hq divides H or is a multiple of it. The output has
-      max(hq, H) heads; output head o reads state o H / max(hq, H).
+      [h, total, d] with `cu_seqlens`. There are H = max(hk, hv) state heads,
+      with `query_states` max(hq, hk, hv); hk and hv divide H, and hq divides H
+      or is a multiple of it. The output has max(hq, H) heads; output head o
+      reads state o H / max(hq, H).
     - `decay`: log gates [b, H, t], or [b, H, t, dk] for each key channel, or
       with `value_gates` [b, H, t, dv] for each value channel. -inf is a gate
       of 0.
@@ -140,6 +141,8 @@ def Attn_ScanOp : Attn_Op<"scan", [
     Arg<UnitAttr, "The last states are results as well.">:$final,
     Arg<UnitAttr, "Matrices of states have value channels first, [n, H, dv, "
         "dk].">:$values_first,
+    Arg<UnitAttr, "Each head of queries has a state of its own: H = max(hq, hk, "
+        "hv).">:$query_states,
     Arg<OptionalAttr<I64Attr>, "Number of tokens that are computed at once, 1 "
         "or a power of two from 16 to 128; if absent, `attn-tile` chooses "
         "it.">:$chunk,

@@ -174,9 +174,9 @@ def AttnAggregateToScanPass
     one value and one output, of plain tensors and without `init`, `factor` and
     schedule, whose monoid is a sum (`cocycle` without statistics) or a `suffix` with gates
     exp of a sum; whose weight is the dot, or that times a constant or a captured
-    scalar; whose gate is the element (b, h, j) of a capture, for as many heads
-    of queries as of keys; whose mask is `j <= i` or absent, without gates; and
-    whose output is the sum as it is. Its time grows with the keys, and no longer
+    scalar; whose gate is the element (b, h, j) of a capture; whose mask is
+    `j <= i` or absent, without gates; and whose output is the sum as it is. Where
+    query heads may share a key head, each has a state, with its gates. Its time grows with the keys, and no longer
     with the pairs of rows and keys: where a number of them is known, there have to
     be enough for that to pay, 385 at 128 channels.
 
