@@ -261,10 +261,6 @@ def backward_row(shape, causal):
                      theirs, do),
         "cuDNN": (lambda: cudnn(*ours, causal), ours, cotangent),
     }
-    if max(d, dv) > 128:
-        # Rows of so many channels did not end with it among the five (flash-attn-4
-        # 4.0.0b36 on an H200).
-        del forms["in order"]
     calls = {}
     for name, (forward, inputs, do_) in forms.items():
         try:
