@@ -338,6 +338,13 @@ static void *ticketsOf(const AttnRuntime *runtime, int64_t count,
   return run.counterMemory.data();
 }
 
+/// No run finds what another one left.
+static void *keep(const AttnRuntime *runtime, int64_t bytes, int64_t,
+                  const int64_t *, int32_t *isNew) {
+  *isNew = 1;
+  return allocate(runtime, bytes);
+}
+
 //===----------------------------------------------------------------------===//
 // Runs
 //===----------------------------------------------------------------------===//
@@ -355,7 +362,7 @@ static Status runOnce(const Program &program, AttnEntry entry, void **args,
     run.machine.addBuffer(static_cast<char *>(buffer.data), buffer.bytes,
                           buffer.name, !buffer.isOutput, buffer.isWritten);
   run.counterMemory.reserve(1024);
-  static const AttnGpu gpu = {encode, launch, fillZero, ticketsOf};
+  static const AttnGpu gpu = {encode, launch, fillZero, ticketsOf, keep};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &run, &gpu};
   int32_t status = entry(args, &runtime);
   if (!run.error.empty())

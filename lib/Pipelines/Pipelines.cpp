@@ -163,6 +163,7 @@ void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
       createTileGpuMulticastLoadsPass(multicast));
   pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuHoistCoordinatesPass());
   // Of plans, and at the edges of their kernels.
+  pm.addPass(createTileGpuKeepWorkspacePass());
   pm.addPass(createTileGpuOverlapLaunchesPass());
   // After the last pass that could merge fragments, for the check below.
   pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuCopyFragmentsPass());

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "CudaGraphMemory.h"
+#include "CudaKeptMemory.h"
 #include "CudaRecording.h"
 
 #include <algorithm>
@@ -43,6 +44,8 @@ struct Run {
     bool isOfGraph;
   };
   std::vector<Chunk> chunks;
+  /// What this run writes for later ones.
+  std::vector<CUdeviceptr> written;
   /// Where launches are noted, or null.
   LaunchRecord::Implementation *record;
 
@@ -252,6 +255,32 @@ static void *counters(const AttnRuntime *runtime, int64_t count,
                                                               : nullptr;
 }
 
+static void *keep(const AttnRuntime *runtime, int64_t bytes, int64_t count,
+                  const int64_t *key, int32_t *isNew) {
+  Run &run = Run::of(runtime);
+  *isNew = 1;
+  KeptKey all = {run.context, 0, run.module->number, size_t(bytes), {}};
+  all.numbers.assign(key, key + count);
+  bool isKnown = findStreamId(*run.driver, run.stream, all.stream);
+  KeptMemory kept;
+  if (isKnown)
+    kept = getKeptMemory(*run.driver, all, run.memory.pool, run.stream);
+  // A later run finds what this one writes, or is not captured.
+  if (run.record && (kept.isNew || !isKnown))
+    run.record->isForNow = true;
+  if (!kept.memory)
+    return allocate(runtime, bytes);
+  if (kept.isNew) {
+    run.goBeyondRecord();
+    run.written.push_back(kept.memory);
+  } else if (run.record) {
+    run.record->hasCounters = true;
+    run.record->streamId = all.stream;
+  }
+  *isNew = kept.isNew;
+  return reinterpret_cast<void *>(kept.memory);
+}
+
 //===----------------------------------------------------------------------===//
 // Runs
 //===----------------------------------------------------------------------===//
@@ -267,11 +296,15 @@ static Status runBound(const Driver &driver, const BoundProgram &program,
                /*error=*/"",
                /*hasLaunched=*/false,
                /*chunks=*/{},
+               /*written=*/{},
                record};
-  static const AttnGpu gpu = {encode, launch, fillZero, counters};
+  static const AttnGpu gpu = {encode, launch, fillZero, counters, keep};
   AttnRuntime runtime = {refuseHostKernel, allocate, release, &state, &gpu};
   int32_t status = entry(args, &runtime);
   releaseAll(state);
+  bool isWritten = state.error.empty() && status == ATTN_RUNTIME_OK;
+  for (CUdeviceptr memory : state.written)
+    finishKeptMemory(driver, memory, isWritten, state.stream);
   // Releasing has no status of its own.
   if (!state.error.empty())
     return Failure{state.error};

@@ -215,8 +215,10 @@ Result<const LoadedModule *> Program::Implementation::get(const Driver &driver,
   auto module = loadModule(driver, *code);
   if (!module)
     return module.takeFailure();
+  static std::atomic<unsigned long long> numModules{0};
   LoadedModule loaded;
   loaded.module = *module;
+  loaded.number = ++numModules;
   for (const KernelInfo &info : code->kernels) {
     auto kernel = prepare(driver, *module, info);
     if (!kernel) {

@@ -29,6 +29,8 @@ struct LoadedKernel {
 
 struct LoadedModule {
   CUmodule module = nullptr;
+  /// No other one of this process has it.
+  unsigned long long number = 0;
   std::vector<LoadedKernel> kernels;
 
   const LoadedKernel *find(const char *name) const;

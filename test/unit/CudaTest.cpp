@@ -293,6 +293,107 @@ TEST_F(CudaTest, CountersStayWithTheirStream) {
   dropGraph(first);
 }
 
+/// A plan that keeps memory for a number, and what it was told.
+struct KeepCase {
+  int64_t number;
+  int32_t status = ATTN_RUNTIME_OK;
+  void *memory = nullptr;
+  int32_t isNew = -1;
+};
+static int32_t keepingPlan(void **args, const AttnRuntime *runtime) {
+  auto *seen = static_cast<KeepCase *>(args[0]);
+  seen->memory =
+      runtime->gpu->keep(runtime, 1000, 1, &seen->number, &seen->isNew);
+  if (!seen->memory)
+    return ATTN_RUNTIME_NO_MEMORY;
+  void *params[] = {&seen->memory};
+  return seen->status | runtime->gpu->launch(runtime, "persistent", 100,
+                                             ATTN_LAUNCH_PROGRAMMATIC, params);
+}
+
+TEST_F(CudaTest, KeepsWhatARunWrote) {
+  auto makeStream = lookup<void *(*)()>("attnFakeStream");
+  auto capture = lookup<void (*)(void *, int)>("attnFakeCapture");
+  auto dropGraph = lookup<void (*)(void *)>("attnFakeDropGraph");
+  cuda::Program program(makeCode()), other(makeCode());
+  void *stream = makeStream(), *beside = makeStream();
+  auto keep = [&](cuda::Program &program, KeepCase kept, void *stream) {
+    auto ok = run(program, keepingPlan, &kept, stream);
+    EXPECT_EQ(bool(ok), kept.status == ATTN_RUNTIME_OK);
+    return kept;
+  };
+  // Of a run that failed nothing is kept.
+  EXPECT_EQ(keep(program, {7, ATTN_RUNTIME_NO_MEMORY}, stream).isNew, 1);
+  KeepCase first = keep(program, {7}, stream);
+  EXPECT_EQ(first.isNew, 1);
+  KeepCase again = keep(program, {7}, stream);
+  EXPECT_EQ(again.isNew, 0);
+  EXPECT_EQ(again.memory, first.memory);
+  // Another number, another stream, another module.
+  for (KeepCase kept : {keep(program, {8}, stream), keep(program, {7}, beside),
+                        keep(other, {7}, stream)}) {
+    EXPECT_EQ(kept.isNew, 1);
+    EXPECT_NE(kept.memory, first.memory);
+  }
+  // A graph runs beside the stream, and anywhere.
+  capture(stream, 1);
+  KeepCase captured = keep(program, {7}, stream);
+  EXPECT_EQ(captured.isNew, 1);
+  EXPECT_NE(captured.memory, first.memory);
+  capture(stream, 0);
+  dropGraph(stream);
+  EXPECT_EQ(keep(program, {7}, stream).memory, first.memory);
+}
+
+/// Memory beyond what is kept.
+static int32_t largePlan(void **args, const AttnRuntime *runtime) {
+  auto *isNew = static_cast<int32_t *>(args[0]);
+  int64_t number = 0;
+  return runtime->gpu->keep(runtime, int64_t(300) << 20, 1, &number, isNew)
+             ? ATTN_RUNTIME_OK
+             : ATTN_RUNTIME_NO_MEMORY;
+}
+
+TEST_F(CudaTest, KeepsSoMuch) {
+  auto makeStream = lookup<void *(*)()>("attnFakeStream");
+  auto memory = lookup<size_t (*)()>("attnFakeMemory");
+  cuda::Program program(makeCode());
+  void *stream = makeStream();
+  size_t before = memory();
+  for (int i = 0; i < 2; ++i) {
+    int32_t isNew = -1;
+    EXPECT_TRUE(bool(run(program, largePlan, &isNew, stream)));
+    EXPECT_EQ(isNew, 1);
+    EXPECT_EQ(memory(), before);
+  }
+}
+
+TEST_F(CudaTest, RecordsRunsThatFindWhatIsKept) {
+  auto makeStream = lookup<void *(*)()>("attnFakeStream");
+  auto push = lookup<int (*)(void *)>("cuCtxPushCurrent_v2");
+  auto pop = lookup<int (*)(void **)>("cuCtxPopCurrent_v2");
+  auto retain = lookup<int (*)(void **, int)>("cuDevicePrimaryCtxRetain");
+  void *context = nullptr;
+  ASSERT_EQ(retain(&context, 0), 0);
+  ASSERT_EQ(push(context), 0);
+  cuda::Program program(makeCode());
+  KeepCase seen = {3};
+  void *args[] = {&seen}, *stream = makeStream();
+  auto record = [&](cuda::LaunchRecord &into) {
+    return bool(cuda::run(program, keepingPlan, args, {0, stream}, &into));
+  };
+  cuda::LaunchRecord writes, finds;
+  ASSERT_TRUE(record(writes));
+  EXPECT_FALSE(writes.isWhole());
+  EXPECT_TRUE(writes.isForNow());
+  ASSERT_TRUE(record(finds));
+  EXPECT_TRUE(finds.isWhole());
+  EXPECT_FALSE(finds.isForNow());
+  auto again = finds.replay(seen.memory);
+  EXPECT_TRUE(again && *again);
+  ASSERT_EQ(pop(&context), 0);
+}
+
 TEST_F(CudaTest, NobodyDrawsWhereAllBlocksRun) {
   auto makeStream = lookup<void *(*)()>("attnFakeStream");
   auto capture = lookup<void (*)(void *, int)>("attnFakeCapture");

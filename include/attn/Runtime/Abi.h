@@ -106,6 +106,13 @@ struct AttnGpu {
      be accessed: nobody has another block's work to take. */
   void *(*counters)(const AttnRuntime *runtime, int64_t count,
                     const char *kernel, int64_t grid);
+  /* Memory for what kernels make of the `count` numbers of `key` alone, or
+     null. Where an earlier run of this module on this stream asked for as many
+     bytes with that key and ended without an error, it may be what that run
+     wrote, and nobody writes there again: `*is_new` is 0 then. Else it is as of
+     `allocate`, and `*is_new` is 1. It is not released. */
+  void *(*keep)(const AttnRuntime *runtime, int64_t bytes, int64_t count,
+                const int64_t *key, int32_t *is_new);
 };
 
 typedef int32_t (*AttnEntry)(void **args, const AttnRuntime *runtime);

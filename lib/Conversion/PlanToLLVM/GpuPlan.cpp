@@ -224,6 +224,49 @@ struct TicketsLowering : GpuPattern<tile_gpu::TicketsOp> {
   }
 };
 
+struct KeepLowering : GpuPattern<tile_gpu::KeepOp> {
+  using GpuPattern::GpuPattern;
+
+  LogicalResult
+  matchAndRewrite(tile_gpu::KeepOp op, OpAdaptor adaptor,
+                  ConversionPatternRewriter &rewriter) const override {
+    PlanFrame *frame = getFrame(op);
+    if (!frame)
+      return rewriter.notifyMatchFailure(op, "not inside a plan");
+    auto type = cast<MemRefType>(op.getResult().getType());
+    Location loc = op.getLoc();
+    PlanBuilder b(rewriter, loc);
+    SmallVector<Value> sizes, strides;
+    Value bytes;
+    getMemRefDescriptorSizes(loc, type, adaptor.getSizes(), rewriter, sizes,
+                             strides, bytes);
+    // Sizes of the same bytes may differ.
+    SmallVector<Value> key = {b.constant(b.i64, op.getNumber())};
+    llvm::append_range(key, adaptor.getSizes());
+    llvm::append_range(key, adaptor.getKey());
+    Value keys = makeSlot(b, rewriter, *frame,
+                          LLVM::LLVMArrayType::get(b.i64, key.size()));
+    for (auto [i, value] : llvm::enumerate(key))
+      b.store(value, b.gep(b.i64, keys, i));
+    Value isNew = makeSlot(b, rewriter, *frame, b.i32);
+    Value memory =
+        b.callGpu(frame->runtime, Keep,
+                  {bytes, b.constant(b.i64, key.size()), keys, isNew}, b.ptr)
+            .getResult();
+    Value isNull =
+        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, memory,
+                             LLVM::ZeroOp::create(rewriter, loc, b.ptr));
+    b.mergeStatus(*frame, LLVM::ZExtOp::create(rewriter, loc, b.i32, isNull));
+    Value truth =
+        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ne,
+                             b.load(b.i32, isNew), b.constant(b.i32, 0));
+    rewriter.replaceOp(op, {createMemRefDescriptor(loc, type, memory, memory,
+                                                   sizes, strides, rewriter),
+                            truth});
+    return success();
+  }
+};
+
 struct GpuLaunchLowering : GpuPattern<tile_gpu::LaunchOp> {
   using GpuPattern::GpuPattern;
 
@@ -301,7 +344,7 @@ void mlir::populateGpuPlanPatterns(LLVMTypeConverter &converter,
   converter.addConversion([](tile_gpu::TensorMapType type) -> Type {
     return LLVM::LLVMPointerType::get(type.getContext());
   });
-  patterns.add<TensorMapLowering, ResetLowering, TicketsLowering,
+  patterns.add<TensorMapLowering, ResetLowering, TicketsLowering, KeepLowering,
                GpuLaunchLowering, GpuKernelLowering>(converter, state);
 }
 

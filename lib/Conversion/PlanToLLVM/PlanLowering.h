@@ -23,7 +23,8 @@ enum GpuField {
   EncodeTensorMap = 0,
   LaunchKernel = 1,
   FillZero = 2,
-  Counters = 3
+  Counters = 3,
+  Keep = 4
 };
 
 /// What the lowering knows of a kernel before its signature changes.

@@ -369,6 +369,48 @@ func.func @ahead(%n: index, %x: memref<?x64xf32>, %o: memref<?x64xf32>)
 
 // -----
 
+// Not behind a launch that may have no blocks: who wrote what is read then is
+// not known to have ended.
+module attributes {attn.target = "sm_90a"} {
+tile_gpu.kernel private @list(%x: memref<?x64xf32>, %o: memref<?x64xf32>) {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %c0 = arith.constant 0 : i32
+    %v = tile_gpu.global.load %x[%c0, %c0] : memref<?x64xf32>
+        -> !tile_gpu.frag<16x64xf32, acc, warp>
+    tile_gpu.global.store %v, %o[%c0, %c0]
+        : !tile_gpu.frag<16x64xf32, acc, warp>, memref<?x64xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+// CHECK-LABEL: kernel private @writer
+// CHECK: tile_gpu.dependencies.wait
+// CHECK-NEXT: tile_gpu.global.load
+tile_gpu.kernel private @writer(%x: memref<?x64xf32>) {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %c0 = arith.constant 0 : i32
+    %v = tile_gpu.global.load %x[%c0, %c0] : memref<?x64xf32>
+        -> !tile_gpu.frag<16x64xf32, acc, warp>
+    tile_gpu.global.store %v, %x[%c0, %c0]
+        : !tile_gpu.frag<16x64xf32, acc, warp>, memref<?x64xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+func.func @kept(%n: index, %new: i1, %x: memref<?x64xf32>, %o: memref<?x64xf32>)
+    attributes {tile.plan} {
+  %c0 = arith.constant 0 : index
+  %blocks = arith.select %new, %n, %c0 : index
+  tile_gpu.launch @list grid(%blocks) args(%x, %o : memref<?x64xf32>, memref<?x64xf32>)
+  tile_gpu.launch @writer grid(%n) args(%x : memref<?x64xf32>)
+  return
+}
+}
+
+// -----
+
 module attributes {attn.target = "sm_90a"} {
 // What only asks for memory ahead of time comes before the wait.
 // CHECK-LABEL: kernel private @ahead

@@ -195,6 +195,22 @@ func.func @launch(%n: index) {
 
 // -----
 
+func.func @keep_layout(%n: index) {
+  // expected-error @below {{expected a memref without layout, but got 'memref<?xi32, strided<[2]>>'}}
+  %m, %new = tile_gpu.keep 0(%n) key() : memref<?xi32, strided<[2]>>
+  return
+}
+
+// -----
+
+func.func @keep_sizes(%n: index) {
+  // expected-error @below {{expected 2 sizes, one for each dynamic dimension of 'memref<?x?xi32>', but got 1}}
+  %m, %new = tile_gpu.keep 0(%n) key() : memref<?x?xi32>
+  return
+}
+
+// -----
+
 func.func @tickets() {
   // expected-error @below {{expected a static number of counters, but got 'memref<?xi32>'}}
   %t = tile_gpu.tickets : memref<?xi32>

@@ -504,6 +504,99 @@ def TileGpuOrderWarpgroupsPass : Pass<"tile-gpu-order-warpgroups", "::mlir::tile
   let dependentDialects = ["::mlir::tile_gpu::TileGPUDialect"];
 }
 
+def TileGpuKeepWorkspacePass
+    : Pass<"tile-gpu-keep-workspace", "::mlir::ModuleOp"> {
+  let summary = "Write workspace once that depends on numbers alone";
+  let description = [{
+    Expects: plans that launch `tile_gpu.kernel`s.
+
+    Produces: `tile_gpu.keep` in the place of workspace that kernels write who
+    read nothing but numbers, sizes of tensors, and such workspace, as the lists
+    of a mask that reads no tensors; these numbers are the key. The launches of
+    those kernels have no blocks where an earlier run has written it. Workspace
+    that any other kernel writes stays as it is, and so does what is used ahead of
+    the first of those launches.
+
+    Example:
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # tile_gpu.kernel private @list(%m: memref<?xi32>, %n: index) {
+    #   %c0 = arith.constant 0 : index
+    #   %v = arith.index_cast %n : index to i32
+    #   tile_gpu.role "compute" warps(1) {
+    #   ^bb0(%warp: i32):
+    #     memref.store %v, %m[%c0] : memref<?xi32>
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    # tile_gpu.kernel private @reduce(%q: memref<?xi32>, %m: memref<?xi32>) {
+    #   %c0 = arith.constant 0 : index
+    #   tile_gpu.role "compute" warps(1) {
+    #   ^bb0(%warp: i32):
+    #     %v = memref.load %m[%c0] : memref<?xi32>
+    #     memref.store %v, %q[%c0] : memref<?xi32>
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    func.func @plan(%q: memref<?xi32>, %n: index) attributes {tile.plan} {
+      %list = tile.workspace(%n) : memref<?xi32>
+      tile_gpu.launch @list grid(%n) args(%list, %n : memref<?xi32>, index)
+      tile_gpu.launch @reduce grid(%n) args(%q, %list : memref<?xi32>, memref<?xi32>)
+      return
+    }
+    # }
+    ```
+
+    ```mlir
+    # module attributes {attn.target = "sm_90a"} {
+    # tile_gpu.kernel private @list(%m: memref<?xi32>, %n: index) {
+    #   %c0 = arith.constant 0 : index
+    #   %v = arith.index_cast %n : index to i32
+    #   tile_gpu.role "compute" warps(1) {
+    #   ^bb0(%warp: i32):
+    #     memref.store %v, %m[%c0] : memref<?xi32>
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    # tile_gpu.kernel private @reduce(%q: memref<?xi32>, %m: memref<?xi32>) {
+    #   %c0 = arith.constant 0 : index
+    #   tile_gpu.role "compute" warps(1) {
+    #   ^bb0(%warp: i32):
+    #     %v = memref.load %m[%c0] : memref<?xi32>
+    #     memref.store %v, %q[%c0] : memref<?xi32>
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    func.func @plan(%q: memref<?xi32>, %n: index) attributes {tile.plan} {
+      %key = arith.index_cast %n : index to i64
+      %list, %new = tile_gpu.keep 0(%n) key(%key) : memref<?xi32>
+      %c0 = arith.constant 0 : index
+      %blocks = arith.select %new, %n, %c0 : index
+      tile_gpu.launch @list grid(%blocks) args(%list, %n : memref<?xi32>, index)
+      tile_gpu.launch @reduce grid(%n) args(%q, %list : memref<?xi32>, memref<?xi32>)
+      return
+    }
+    # }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: never.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::tile_gpu::TileGPUDialect"
+  ];
+  let statistics = [
+    Statistic<"numKept", "num-kept", "Number of workspaces that runs share">
+  ];
+}
+
 def TileGpuOverlapLaunchesPass
     : Pass<"tile-gpu-overlap-launches", "::mlir::ModuleOp"> {
   let summary = "Start a kernel of a plan while the one before it ends";
