@@ -176,7 +176,7 @@ class Case:
                 # A mask of numbers, as callers make them; a parameter that divides
                 # them has a gradient of what is left of differences.
                 least = float(ml_dtypes.finfo(bias.dtype).min)
-                number = rng.choice([least, -1e4, max(-1e9, least)])
+                number = rng.choice([least, -1e4, max(-1e7, least), max(-1e9, least)])
                 bias[...] = np.where(self._padding(shape), number,
                                      0 if rng.random() < 0.5 else bias)
             self.arrays["bias"] = bias

@@ -11,7 +11,8 @@
 // row, the exponent is one multiply-add for each element.
 //
 // The rounding of anchor * k moves the reference point of the whole row:
-// quotients do not see it, and a log-sum-exp loses it in its own rounding. But
+// quotients do not see it, and a log-sum-exp loses it in its own rounding; sums
+// that are outputs themselves are freed of it at the end (TileKernel.cpp). But
 // where the weight of the largest score, 1 but for that, is rounded to 16 bits
 // and its share of their sum is not, the quotient is off by as much as the
 // rounding, 2^-24 of the exponent: too much for f32. Nor do quotients hide it

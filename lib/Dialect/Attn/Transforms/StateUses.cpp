@@ -249,3 +249,20 @@ bool mlir::attn::anchorIsFree(Operation *op, MonoidOp monoid) {
     return succeeded(report) && holds(*report);
   });
 }
+
+std::vector<bool> mlir::attn::findAnchorShown(AggregateOp op, MonoidOp monoid) {
+  Region &own = op.getFinalize();
+  Region &finalize = own.empty() ? monoid.getFinalize() : own;
+  auto sums = finalize.getArguments().slice(monoid.getNumStats(),
+                                            monoid.getNumComponents());
+  auto report = ::attn::checkFinalize(monoid, finalize);
+  std::vector<bool> shown;
+  for (auto [i, output] : llvm::enumerate(getYielded(finalize))) {
+    bool isInvariant = succeeded(report) && report->gaugeInvariant[i];
+    bool readsSums = llvm::any_of(sums, [&, output = output](Value sum) {
+      return dependsOn(output, sum);
+    });
+    shown.push_back(readsSums && !isInvariant);
+  }
+  return shown;
+}

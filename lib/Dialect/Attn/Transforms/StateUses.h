@@ -69,6 +69,11 @@ bool mayDropNaN(Operation *op, MonoidOp monoid);
 /// (see gaugeInvariant), and dead rows are known by a sum of units.
 bool anchorIsFree(Operation *op, MonoidOp monoid);
 
+/// For each output of an aggregate whether it shows which reference point the
+/// sums have, as a state that is kept for a backward pass does: it reads them,
+/// and is not gauge invariant.
+std::vector<bool> findAnchorShown(AggregateOp op, MonoidOp monoid);
+
 /// What keeps the maximum of a reduction from being relaxed, or nothing
 /// (RelaxMaximum.cpp).
 StringRef whyNotRelaxed(ReductionOpInterface op, MonoidOp monoid);

@@ -159,13 +159,27 @@ static void storeOutputs(ReductionContext &ctx, ValueRange state,
     return ctx.storeFinalized(own, ofAllWarps(ctx, exact),
                               ctx.reduction.getCaptureOperands(), outputs);
   }
+  // The outputs for which `which` is `value`.
+  auto select = [&](ValueRange from, const std::vector<bool> &which,
+                    bool value) {
+    SmallVector<Value> some(from);
+    for (size_t i = 0; i < some.size(); ++i)
+      if (which[i] != value)
+        some[i] = Value();
+    return some;
+  };
+  std::vector<bool> showsAnchor(outputs.size(), false);
+  if (ctx.form.exponential && (ctx.form.fused || ctx.form.unit))
+    showsAnchor = findAnchorShown(aggregate, ctx.monoid);
   auto store = [&](ValueRange state, ValueRange outputs) {
-    if (!ctx.form.unit)
-      return ctx.storeFinalized(own, state, ctx.reduction.getCaptureOperands(),
-                                outputs);
     ctx.storeFinalized(
-        own, state, ctx.reduction.getCaptureOperands(), outputs,
+        own, state, ctx.reduction.getCaptureOperands(),
+        select(outputs, showsAnchor, false),
         [&](Value stat, Value row) { return inScoreUnits(ctx, stat, row); });
+    if (llvm::is_contained(showsAnchor, true))
+      ctx.storeFinalized(own, toReferencePoint(ctx, state),
+                         ctx.reduction.getCaptureOperands(),
+                         select(outputs, showsAnchor, true));
   };
   if (!ctx.form.slopes)
     return store(state, outputs);
@@ -174,11 +188,9 @@ static void storeOutputs(ReductionContext &ctx, ValueRange state,
   std::vector<bool> seesDistances = ::attn::findShiftInvariant(
       ctx.monoid, own.empty() ? ctx.monoid.getFinalize() : own,
       ctx.form.slopes->slopes, ctx.form.slopes->ones);
-  SmallVector<Value> ofDistances(outputs), others(outputs);
-  for (size_t i = 0; i < outputs.size(); ++i)
-    (seesDistances[i] ? others : ofDistances)[i] = Value();
-  store(fromDistances(ctx, state), others);
-  store(fromDistances(ctx, state, /*anchorIsZero=*/true), ofDistances);
+  store(fromDistances(ctx, state), select(outputs, seesDistances, false));
+  store(fromDistances(ctx, state, /*anchorIsZero=*/true),
+        select(outputs, seesDistances, true));
 }
 
 SmallVector<Value>
