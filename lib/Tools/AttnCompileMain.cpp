@@ -239,16 +239,22 @@ static Status compileToFiles(const Options &options, const char *name,
 
 int attn::attnCompileMain(int argc, char **argv) {
   // All but -o and --name is said as attn-run has it.
-  std::string prefix;
+  std::string prefix, again;
   const char *name = nullptr;
   std::vector<char *> rest = {argv[0]};
   for (int i = 1; i < argc; ++i) {
-    if (std::strcmp(argv[i], "-o") == 0 && i + 1 < argc)
-      prefix = argv[++i];
-    else if (std::strcmp(argv[i], "--name") == 0 && i + 1 < argc)
-      name = argv[++i];
-    else
+    bool isPrefix = std::strcmp(argv[i], "-o") == 0;
+    if ((!isPrefix && std::strcmp(argv[i], "--name") != 0) || i + 1 == argc) {
       rest.push_back(argv[i]);
+      continue;
+    }
+    if (isPrefix ? !prefix.empty() : name != nullptr)
+      again = argv[i];
+    ++i;
+    if (isPrefix)
+      prefix = argv[i];
+    else
+      name = argv[i];
   }
   rest.push_back(nullptr);
   auto options = parseOptions(int(rest.size()) - 1, rest.data());
@@ -257,6 +263,8 @@ int attn::attnCompileMain(int argc, char **argv) {
     return 0;
   }
   std::string error = options ? "" : options.error();
+  if (error.empty() && !again.empty())
+    error = "expected each option once, but got '" + again + " again'";
   if (error.empty() && (prefix.empty() || prefix.back() == '/'))
     error = "expected -o PREFIX, but got none";
   if (error.empty() && name && !options->attention)

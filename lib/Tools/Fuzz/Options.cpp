@@ -10,6 +10,7 @@
 #include <algorithm>
 #include <cstdio>
 #include <cstdlib>
+#include <set>
 
 using namespace ::attn::fuzz;
 
@@ -78,9 +79,12 @@ static int64_t parseNumber(const char *option, const char *text) {
 
 Options attn::fuzz::parseOptions(int argc, char **argv) {
   Options options;
+  std::set<std::string> seen;
   for (int i = 1; i < argc; ++i) {
     std::string arg = argv[i];
     auto next = [&]() -> const char * {
+      if (!seen.insert(arg).second)
+        fail("expected each option once, but got '" + arg + " again'");
       if (i + 1 == argc)
         fail("expected a value after " + arg);
       return argv[++i];

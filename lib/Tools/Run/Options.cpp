@@ -15,6 +15,7 @@
 #include <cstdlib>
 #include <functional>
 #include <map>
+#include <set>
 
 using namespace ::attn::run;
 using namespace ::attn::support;
@@ -362,14 +363,19 @@ struct RegionFiles {
 
 } // namespace
 
-/// NAME=VALUE, each time one more; `form` is what an error expects.
+/// NAME=VALUE, each time one more, or with `isSingle` one of each name; `form`
+/// is what an error expects.
 static Setter addPair(std::vector<std::pair<std::string, std::string>> &field,
-                      const char *form) {
-  return [&field, form](const std::string &value) -> Status {
+                      const char *form, bool isSingle) {
+  return [&field, form, isSingle](const std::string &value) -> Status {
     size_t equals = value.find('=');
     if (equals == std::string::npos || equals == 0)
       return fail(form, value);
-    field.push_back({value.substr(0, equals), value.substr(equals + 1)});
+    std::string name = value.substr(0, equals);
+    for (auto &[given, unused] : field)
+      if (isSingle && given == name)
+        return fail(std::string(form) + " once for each name", name + " again");
+    field.push_back({name, value.substr(equals + 1)});
     return success();
   };
 }
@@ -425,9 +431,16 @@ static std::map<std::string, Setter> listSetters(Options &options,
   };
   return {
       {"--scan", setParsed(options.scan, parseScan)},
-      {"--attention", setParsed(options.attention, parseSpec)},
+      {"--attention",
+       [&](const std::string &value) -> Status {
+         if (options.ladder)
+           return fail("--attention or --ladder", "both");
+         return setParsed(options.attention, parseSpec)(value);
+       }},
       {"--ladder",
-       [&](const std::string &value) {
+       [&](const std::string &value) -> Status {
+         if (options.attention)
+           return fail("--attention or --ladder", "both");
          options.ladder = true;
          return setParsed(options.attention, parseSpec)(value);
        }},
@@ -458,8 +471,10 @@ static std::map<std::string, Setter> listSetters(Options &options,
          options.check = true;
          return success();
        }},
-      {"--input", addPair(options.inputs, "--input NAME=VALUE")},
-      {"--output", addPair(options.outputs, "--output NAME=FILE.npy")},
+      {"--input",
+       addPair(options.inputs, "--input NAME=VALUE", /*isSingle=*/true)},
+      {"--output",
+       addPair(options.outputs, "--output NAME=FILE.npy", /*isSingle=*/false)},
       {"--sizes",
        [&](const std::string &value) { return addSizes(options, value); }},
       {"--seed", setParsed(options.seed, integer("--seed", 0, INT64_MAX))},
@@ -478,6 +493,9 @@ static Status readArguments(int argc, char **argv, Options &options,
                             RegionFiles &files) {
   const std::map<std::string, bool *> flags = listFlags(options);
   const std::map<std::string, Setter> setters = listSetters(options, files);
+  // Of these each adds to those before.
+  const std::set<std::string> adding = {"--input", "--output", "--sizes"};
+  std::set<std::string> seen;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i], name = argument;
     if (auto flag = flags.find(argument); flag != flags.end()) {
@@ -504,6 +522,8 @@ static Status readArguments(int argc, char **argv, Options &options,
         return Failure{"expected a value after " + name + ", but got none"};
       value = argv[i];
     }
+    if (!adding.count(name) && !seen.insert(name).second)
+      return fail("each option once", name + " again");
     if (Status ok = setter->second(*value); !ok)
       return ok;
   }

@@ -13,6 +13,7 @@
 #include <algorithm>
 #include <cmath>
 #include <map>
+#include <set>
 
 using namespace ::attn::run;
 using namespace ::attn::support;
@@ -48,9 +49,13 @@ Result<ScanSpec> attn::run::parseScan(const std::string &text) {
                  std::pair<std::string *, const std::vector<std::string> *>>
       words = {{"decay", {&spec.decay, &decays}},
                {"erase", {&spec.erase, &erases}}};
+  std::set<std::string> seen;
   for (const std::string &item : split(text, ',')) {
     size_t equals = item.find('=');
     std::string key = item.substr(0, equals);
+    if (!seen.insert(key).second)
+      return Failure{"expected each key of --scan once, but got '" + key +
+                     " again'"};
     std::string value =
         equals == std::string::npos ? "" : item.substr(equals + 1);
     if (auto number = numbers.find(key); number != numbers.end()) {
