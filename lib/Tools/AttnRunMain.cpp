@@ -419,7 +419,7 @@ void Session::printDeviceTraffic(const char *text) {
       std::max<int64_t>(findNumber(text, "heads abreast: at most "), 1);
   model.cacheBytes = findNumber(text, "cache of ");
   model.blocks = findNumber(text, "device: ");
-  model.cluster = findNumber(text, "cluster = ");
+  model.cluster = findSharers(text);
   // The device at hand, where there is one.
   AttnDeviceInfo info = {};
   info.structSize = sizeof(info);
@@ -453,10 +453,8 @@ Work Session::countWholeWork(const char *text) const {
 /// Bytes of keys and values that query tiles read, each its own.
 double Session::predictTraffic(const Work &work, const char *text) const {
   const AttentionSpec &spec = *options.attention;
-  // Tiles of a cluster read once for all of them.
-  int64_t sharing = std::max<int64_t>(findNumber(text, "cluster = "), 1);
   return work.touchedKeys * double(spec.d + spec.dv) *
-         double(sizeOf(spec.dtype)) / double(sharing);
+         double(sizeOf(spec.dtype)) / double(findSharers(text));
 }
 
 /// Counts of tiles, as the analysis of masks tells them of these inputs.
@@ -536,7 +534,7 @@ void Session::printExplanation() {
   // Each query tile reads the keys and values that are live for it.
   if (int64_t rows = findNumber(text, "block_q = "); rows > 0 && spec.sq > 0) {
     double tiles = std::ceil(double(spec.sq) / double(rows));
-    int64_t sharing = std::max<int64_t>(findNumber(text, "cluster = "), 1);
+    int64_t sharing = findSharers(text);
     std::printf("traffic: %.4g MB of keys and values through the caches, each "
                 "of %.0f query tiles reading its own",
                 predictTraffic(work, text) * 1e-6, tiles);

@@ -25,6 +25,15 @@ Tiles attn::run::findTiles(const char *text) {
           findNumber(text, "block_k = ")};
 }
 
+int64_t attn::run::findSharers(const char *text) {
+  // Parts of the keys have nothing in common.
+  if (!text ||
+      std::strstr(text, "blocks have the parts of the keys of a tile") ||
+      std::strstr(text, "copies of a cluster not shared: "))
+    return 1;
+  return std::max<int64_t>(findNumber(text, "cluster = "), 1);
+}
+
 std::optional<PredictedTime> attn::run::predict(const char *explanation,
                                                 const Work &work,
                                                 const Peaks &peaks,

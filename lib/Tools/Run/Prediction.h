@@ -28,6 +28,10 @@ int64_t findNumber(const char *text, const char *key);
 /// The tiles of the schedule that an explanation has.
 Tiles findTiles(const char *text);
 
+/// The blocks of a cluster whose copies of keys and values are one, by an
+/// explanation; 1 where each block has copies of its own.
+int64_t findSharers(const char *text);
+
 struct PredictedTime {
   double seconds = 0;
   /// What bounds it, as a line without its end.
