@@ -34,7 +34,7 @@ static LogicalResult verifyRewrites(ReductionOpInterface op, MonoidOp monoid,
     return op->emitOpError("expected no ") << name << ", since " << why;
   };
   if (op.relaxesMaximum())
-    if (StringRef why = whyNotRelaxed(op, monoid); !why.empty())
+    if (StringRef why = whyNotRelaxed(op, monoid, target); !why.empty())
       return refuse("relaxed_maximum", why);
   if (op.mayFixAnchor())
     if (StringRef why = whyNotFixed(op, monoid, target); !why.empty())

@@ -15,6 +15,7 @@
 
 #include "StateUses.h"
 #include "TileWarps.h"
+#include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -28,7 +29,8 @@ namespace attn {
 using namespace mlir;
 using namespace mlir::attn;
 
-StringRef mlir::attn::whyNotRelaxed(ReductionOpInterface op, MonoidOp monoid) {
+StringRef mlir::attn::whyNotRelaxed(ReductionOpInterface op, MonoidOp monoid,
+                                    const ::attn::TargetInfo &target) {
   if (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() != 1 ||
       !cast<TypeAttr>(monoid.getStats()[0]).getValue().isF32() ||
       !isMaximum(monoid.getCombine()))
@@ -36,9 +38,9 @@ StringRef mlir::attn::whyNotRelaxed(ReductionOpInterface op, MonoidOp monoid) {
            "cocycle";
   if (!mayDropNaN(op, monoid))
     return "an output may show a NaN score through the maximum alone";
-  constexpr int64_t rowsOfWarps = 8;
   if (ScheduleAttr schedule = op.getScheduleAttribute();
-      schedule && schedule.getRows() == rowsOfWarps && !showsNaN(monoid))
+      schedule && ::attn::warpsHaveKeys(schedule.getRows(), target) &&
+      !showsNaN(monoid))
     return "states of warps are combined by it, and no sum of weights alone "
            "shows a NaN score";
   return {};
@@ -50,11 +52,15 @@ struct RelaxMaximumPass
   using AttnRelaxMaximumPassBase::AttnRelaxMaximumPassBase;
 
   void runOnOperation() final {
+    std::optional<::attn::TargetInfo> target =
+        ::attn::getTarget(getOperation());
+    if (!target)
+      return signalPassFailure();
     getOperation().walk([&](ReductionOpInterface op) {
       MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
       if (!monoid || op.relaxesMaximum())
         return;
-      if (StringRef why = whyNotRelaxed(op, monoid); !why.empty()) {
+      if (StringRef why = whyNotRelaxed(op, monoid, *target); !why.empty()) {
         ++numKept;
         if (explain)
           op->emitRemark("maximum not relaxed: ") << why;

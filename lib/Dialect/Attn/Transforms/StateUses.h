@@ -76,7 +76,8 @@ std::vector<bool> findAnchorShown(AggregateOp op, MonoidOp monoid);
 
 /// What keeps the maximum of a reduction from being relaxed, or nothing
 /// (RelaxMaximum.cpp).
-StringRef whyNotRelaxed(ReductionOpInterface op, MonoidOp monoid);
+StringRef whyNotRelaxed(ReductionOpInterface op, MonoidOp monoid,
+                        const ::attn::TargetInfo &target);
 
 /// What keeps the anchor of a reduction from being fixed, or nothing
 /// (FixAnchor.cpp).
