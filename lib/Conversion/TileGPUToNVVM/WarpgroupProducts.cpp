@@ -96,36 +96,45 @@ static Value rampParts(KernelContext &k, Value x) {
   return e.select(e.eq(t, 0), first, e.select(e.eq(t, 1), second, e.c32(0)));
 }
 
-LogicalResult gpu::lower(KernelContext &k, MmaIssueOp op) {
-  Emitter &e = k.e;
-  TokenType token = op.getToken().getType();
-  FragType accType = token.getFragType();
-  FragShape shape(accType);
-  int64_t perBlock = shape.colBlocks * 4, numAcc = shape.elements();
-  SmemType b = op.getB().getType();
-  auto aTile = dyn_cast<SmemType>(op.getA().getType());
-  for (SmemType tile : {aTile, b})
-    if (tile && !tile.getSwizzle())
-      return unsupported(op, "operands in swizzled tiles");
-  int64_t unit = MmaShape::warpgroup().k, held = b.getRows() / unit;
-  int64_t steps = tile::getLiveDepth(op, b.getRows()) / unit;
-  StringRef name = b.getElementType().isBF16() ? "bf16" : "f16";
-  MatrixDescriptor right(b, /*kIsRow=*/true);
-  std::string text = "{\n.reg .b64 da, db;\n.reg .b32 low, high;\n"
-                     ".reg .pred p;\n";
-  text += op.getAcc() ? "setp.ne.b32 p, 1, 0;\n" : "setp.ne.b32 p, 0, 0;\n";
-  text += "wgmma.fence.sync.aligned;\n";
-  // Operands: accumulators, then a (registers or a descriptor), then b, then
-  // the values that accumulators start from.
+namespace {
+/// The assembly of one product. Its operands are accumulators, then a
+/// (registers or a descriptor), then b, then a ramp, then the values that
+/// accumulators start from.
+class ProductText {
+public:
+  ProductText(KernelContext &k, MmaIssueOp op)
+      : k(k), e(k.e), op(op), accType(op.getToken().getType().getFragType()),
+        shape(accType), right(op.getB().getType(), /*kIsRow=*/true) {
+    if (auto tile = dyn_cast<SmemType>(op.getA().getType()))
+      left.emplace(tile, /*kIsRow=*/false);
+  }
+  void build();
+
+private:
+  void addOperands();
+  void addStep(int64_t block, int64_t step);
+  void addRamp();
+  std::string operand(int64_t i) const { return "$" + std::to_string(i); }
+  int64_t perBlock() const { return shape.colBlocks * 4; }
+
+  KernelContext &k;
+  Emitter &e;
+  MmaIssueOp op;
+  FragType accType;
+  FragShape shape;
+  std::optional<MatrixDescriptor> left; // null: a is in registers
+  MatrixDescriptor right;
   Values inputs;
-  std::string constraints;
-  bool startsFromZero = !op.getAcc();
-  bool readsRegisters = !aTile || op.getRamp();
-  for (int64_t i = 0; i < numAcc; ++i)
-    constraints += startsFromZero && readsRegisters ? "=&f," : "=f,";
-  std::optional<MatrixDescriptor> left;
-  if (aTile) {
-    left.emplace(aTile, /*kIsRow=*/false);
+  std::string text, constraints;
+  int64_t bOperand = 0, rampOperand = 0;
+};
+} // namespace
+
+void ProductText::addOperands() {
+  bool readsRegisters = !left || op.getRamp();
+  for (int64_t i = 0; i < shape.elements(); ++i)
+    constraints += !op.getAcc() && readsRegisters ? "=&f," : "=f,";
+  if (left) {
     // Where a loop's steps have the same queries, the assembler knows the upper
     // half and would add a carry to it.
     inputs.push_back(
@@ -136,65 +145,90 @@ LogicalResult gpu::lower(KernelContext &k, MmaIssueOp op) {
     for (size_t i = 0; i < inputs.size(); ++i)
       constraints += "r,";
   }
-  int64_t bOperand = numAcc + inputs.size();
+  bOperand = shape.elements() + int64_t(inputs.size());
   inputs.push_back(descriptorAt(k, right, k.scalar(op.getB())));
   constraints += "l";
-  int64_t rampOperand = numAcc + inputs.size();
-  if (op.getRamp()) {
-    inputs.append({rampParts(k, k.scalar(op.getRamp())), e.c32(0)});
-    // Without a swizzle; 8 rows of 16 bytes lead to the next 8, and to the
-    // second half of the step.
-    constexpr uint64_t next = 8 * 16 >> 4;
-    Value low = descriptorLow(k, k.scalar(op.getRampColumns()), next << 16);
-    inputs.push_back(e.or_(e.zext64(low), e.c64(next << 32)));
-    constraints += ",r,r,l";
-  }
-  std::string instruction = "wgmma.mma_async.sync.aligned.m64n" +
-                            std::to_string(accType.getCols()) + "k16.f32." +
-                            name.str() + "." + name.str();
+  rampOperand = shape.elements() + int64_t(inputs.size());
+  if (!op.getRamp())
+    return;
+  inputs.append({rampParts(k, k.scalar(op.getRamp())), e.c32(0)});
+  // Without a swizzle; 8 rows of 16 bytes lead to the next 8, and to the second
+  // half of the step.
+  constexpr uint64_t next = 8 * 16 >> 4;
+  Value low = descriptorLow(k, k.scalar(op.getRampColumns()), next << 16);
+  inputs.push_back(e.or_(e.zext64(low), e.c64(next << 32)));
+  constraints += ",r,r,l";
+}
+
+void ProductText::addStep(int64_t block, int64_t step) {
+  SmemType b = op.getB().getType();
+  int64_t unit = MmaShape::warpgroup().k, held = b.getRows() / unit;
+  std::string name = b.getElementType().isBF16() ? "bf16" : "f16";
+  std::string a = "da";
+  if (left)
+    text += "add.s32 low, " + operand(shape.elements()) + ", " +
+            std::to_string((left->stepOffset(step) +
+                            left->blockOffset(block * shape.blockRows)) /
+                           16) +
+            ";\nmov.b32 high, " + std::to_string(left->getBits() >> 32) +
+            ";\nmov.b64 da, {low, high};\n";
+  else
+    a = registerList(shape.elements() + (block * held + step) * 4, 4);
+  text += "wgmma.mma_async.sync.aligned.m64n" +
+          std::to_string(accType.getCols()) + "k16.f32." + name + "." + name +
+          " " + registerList(block * perBlock(), perBlock()) + ", " + a +
+          ", db, p, 1, 1";
+  if (left)
+    text += left->isTransposed() ? ", 1" : ", 0";
+  text += right.isTransposed() ? ", 1;\n" : ", 0;\n";
+}
+
+/// Last, where the sums are rounded to the size of the ramp once.
+void ProductText::addRamp() {
+  std::string parts = operand(rampOperand), zero = operand(rampOperand + 1);
+  for (int64_t block = 0; op.getRamp() && block < shape.blocks; ++block)
+    text += "setp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" +
+            std::to_string(accType.getCols()) + "k16.f32.bf16.bf16 " +
+            registerList(block * perBlock(), perBlock()) + ", {" + parts + "," +
+            parts + "," + zero + "," + zero + "}, " + operand(rampOperand + 2) +
+            ", p, 1, 1, 0;\n";
+}
+
+void ProductText::build() {
+  bool startsFromZero = !op.getAcc();
+  int64_t steps = tile::getLiveDepth(op, op.getB().getType().getRows()) /
+                  MmaShape::warpgroup().k;
+  text = "{\n.reg .b64 da, db;\n.reg .b32 low, high;\n.reg .pred p;\n";
+  text += startsFromZero ? "setp.ne.b32 p, 0, 0;\n" : "setp.ne.b32 p, 1, 0;\n";
+  text += "wgmma.fence.sync.aligned;\n";
+  addOperands();
   for (int64_t block = 0; block < shape.blocks; ++block)
     for (int64_t step = 0; step < steps; ++step) {
-      text += "add.s64 db, $" + std::to_string(bOperand) + ", " +
+      text += "add.s64 db, " + operand(bOperand) + ", " +
               std::to_string(right.stepOffset(step) / 16) + ";\n";
       if (startsFromZero && step == (block ? 0 : 1) && steps > 1)
         text += step ? "setp.ne.b32 p, 1, 0;\n" : "setp.ne.b32 p, 0, 0;\n";
       else if (startsFromZero && block && step == 1)
         text += "setp.ne.b32 p, 1, 0;\n";
-      std::string a = "da";
-      if (aTile)
-        text += "add.s32 low, $" + std::to_string(numAcc) + ", " +
-                std::to_string((left->stepOffset(step) +
-                                left->blockOffset(block * shape.blockRows)) /
-                               16) +
-                ";\nmov.b32 high, " + std::to_string(left->getBits() >> 32) +
-                ";\nmov.b64 da, {low, high};\n";
-      else
-        a = registerList(numAcc + (block * held + step) * 4, 4);
-      text += instruction + " " + registerList(block * perBlock, perBlock) +
-              ", " + a + ", db, p, 1, 1";
-      if (aTile)
-        text += left->isTransposed() ? ", 1" : ", 0";
-      text += right.isTransposed() ? ", 1;\n" : ", 0;\n";
+      addStep(block, step);
     }
-  // Last, where the sums are rounded to the size of the ramp once.
-  for (int64_t block = 0; op.getRamp() && block < shape.blocks; ++block) {
-    auto input = [&](int64_t i) {
-      return "$" + std::to_string(rampOperand + i);
-    };
-    text += "setp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" +
-            std::to_string(accType.getCols()) + "k16.f32.bf16.bf16 " +
-            registerList(block * perBlock, perBlock) + ", {" + input(0) + "," +
-            input(0) + "," + input(1) + "," + input(1) + "}, " + input(2) +
-            ", p, 1, 1, 0;\n";
-  }
+  addRamp();
   text += "wgmma.commit_group.sync.aligned;\n}";
   if (op.getAcc()) {
     llvm::append_range(inputs, k.of(op.getAcc()));
-    for (int64_t i = 0; i < numAcc; ++i)
+    for (int64_t i = 0; i < shape.elements(); ++i)
       constraints += "," + std::to_string(i);
   }
-  SmallVector<Type> types(numAcc, e.f32);
+  SmallVector<Type> types(shape.elements(), e.f32);
   k.set(op.getToken(), e.assembly(text, constraints, inputs, types));
+}
+
+LogicalResult gpu::lower(KernelContext &k, MmaIssueOp op) {
+  for (Value side : {Value(op.getA()), Value(op.getB())})
+    if (auto tile = dyn_cast<SmemType>(side.getType());
+        tile && !tile.getSwizzle())
+      return unsupported(op, "operands in swizzled tiles");
+  ProductText(k, op).build();
   return success();
 }
 

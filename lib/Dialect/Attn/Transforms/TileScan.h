@@ -74,6 +74,11 @@ private:
     Value largestRows, fromStateRows, largestNext, endWeights;
     Value erasing, erased; // b and U of an erase
   };
+  /// What a chunk reads its state by: queries with their factor and without it,
+  /// and as they are in memory, of 16 bits, or null.
+  struct Query {
+    Value rows, plain, narrow, factor;
+  };
   enum class Gates { none, head, key, value };
   /// What a token makes of the logarithm of the largest weight, which stands
   /// for itself and a rest that it has no bits for.
@@ -135,6 +140,19 @@ private:
   Value addWeighted(Value weights, Value values, Value sum);
   State advance(const Chunk &chunk, const State &state);
   void read(const Chunk &chunk, const State &state, Value output);
+  Query loadQuery(const Chunk &chunk, Value queryHead);
+  /// What queries read of the state and of the chunk's own tokens, and the
+  /// weights of these; with factors of rows at the sums (hasScaledSums), or at
+  /// the queries.
+  Value readScaled(const Chunk &chunk, const State &state, const Query &query,
+                   Value &weights, function_ref<void()> askAhead);
+  Value readPlain(const Chunk &chunk, const State &state, const Query &query,
+                  Value &weights);
+  Value addBonus(const Chunk &chunk, const Query &query, Value sum);
+  Value divideByWeights(const Chunk &chunk, const State &state,
+                        const Query &query, Value weights, Value sum);
+  /// Outputs of weights that are relative to the largest one.
+  Value timesLargest(const Chunk &chunk, Value sum);
   Value combineValueGates(const Chunk &chunk, Value weights, Value sum);
 
   /// Whether a row and a key are in different halves of a block of 2^(level +

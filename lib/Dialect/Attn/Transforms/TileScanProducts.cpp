@@ -212,119 +212,145 @@ Value ScanKernel::combineValueGates(const Chunk &chunk, Value weights,
 // Reading
 //===----------------------------------------------------------------------===//
 
+ScanKernel::Query ScanKernel::loadQuery(const Chunk &chunk, Value queryHead) {
+  Query query;
+  Value queries = arg(scanOp.getQuery());
+  isReading = true;
+  query.plain = mapRows(loadTokens(queries, queryHead, chunk.first, keyCols),
+                        chunk.first, keyChannels);
+  if (chunk.narrowKey)
+    query.narrow =
+        loadTokens(queries, queryHead, chunk.first, keyCols,
+                   cast<MemRefType>(queries.getType()).getElementType());
+  isReading = false;
+  query.factor = scanOp.getScale() ? arg(scanOp.getScale()) : Value();
+  query.rows = query.plain;
+  if (query.factor)
+    query.rows =
+        mapOne(query.plain, keyRows(), [&](Value, Value, ValueRange x) {
+          return mulf(x[0], query.factor);
+        });
+  return query;
+}
+
+Value ScanKernel::readScaled(const Chunk &chunk, const State &state,
+                             const Query &query, Value &weights,
+                             function_ref<void()> askAhead) {
+  bool before = scanOp.getReadBefore();
+  // Rows of the state's product have the gates, and the factor, behind it.
+  weights = pairs(chunk, query.plain, chunk.written, before,
+                  /*diagonal=*/!before, query.narrow, query.factor);
+  Value scales = before ? chunk.productBefore : chunk.product;
+  if (query.factor)
+    scales = scales ? mapOne(scales, column(),
+                             [&](Value, Value, ValueRange x) {
+                               return mulf(x[0], query.factor);
+                             })
+                    : fill(query.factor, column());
+  // Beside the largest product.
+  askAhead();
+  if (!chunk.narrowState)
+    return dot(weights, chunk.value, dot(query.plain, state.matrix), scales);
+  Value sum = dot(query.narrow, chunk.narrowState);
+  weights = rounded(
+      weights, cast<tile::TileType>(query.narrow.getType()).getElementType());
+  return dot(weights, chunk.narrowValue, sum, scales);
+}
+
+Value ScanKernel::readPlain(const Chunk &chunk, const State &state,
+                            const Query &query, Value &weights) {
+  bool before = scanOp.getReadBefore();
+  Value sum = times(chunk, query.rows, state.matrix, before);
+  if (scanOp.getWhole())
+    return sum;
+  bool isOwnKey = query.narrow && chunk.written == chunk.key;
+  weights = pairs(chunk, query.rows, chunk.written, before,
+                  /*diagonal=*/!before, query.narrow,
+                  isOwnKey ? query.factor : Value());
+  sum = gates == Gates::value && chunkSize > 1
+            ? combineValueGates(chunk, weights, sum)
+            : addWeighted(weights, chunk.value, sum);
+  if (!chunk.erased)
+    return sum;
+  Value erasing = pairs(chunk, query.rows, chunk.erasing, before,
+                        /*diagonal=*/!before);
+  return addWeighted(erasing, chunk.erased, sum);
+}
+
+Value ScanKernel::addBonus(const Chunk &chunk, const Query &query, Value sum) {
+  Value bonus = scanOp.getBonus();
+  if (!bonus)
+    return sum;
+  Value factors = tile::LoadOp::create(
+      b, loc, tileType(1, keyCols), arg(bonus), ValueRange{head, index(0)},
+      Value(), Value(), /*live=*/Value(), /*vector=*/false,
+      /*transposed=*/false);
+  Value own = sumRows(mapOne({query.rows, chunk.key, factors}, keyRows(),
+                             [&](Value, Value, ValueRange x) {
+                               return mulf(mulf(x[0], x[2]), x[1]);
+                             }));
+  return mapOne(
+      {sum, chunk.givenValue, own}, valueRows(),
+      [&](Value, Value, ValueRange x) { return addf(x[0], mulf(x[1], x[2])); });
+}
+
+Value ScanKernel::divideByWeights(const Chunk &chunk, const State &state,
+                                  const Query &query, Value weights,
+                                  Value sum) {
+  SmallVector<Value> inputs = {query.rows, state.sum};
+  Value product = scanOp.getReadBefore() ? chunk.productBefore : chunk.product;
+  if (chunk.fromStateRows)
+    product = chunk.fromStateRows;
+  if (product)
+    inputs.push_back(product);
+  Value total = sumRows(
+      mapOne(inputs, keyRows(), [&](Value, Value, ValueRange x) -> Value {
+        Value y = mulf(x[0], x[1]);
+        return x.size() > 2 ? mulf(y, x[2]) : y;
+      }));
+  if (weights)
+    total = addTiles(total, sumRows(weights), column());
+  return mapOne({sum, total}, valueRows(),
+                [&](Value, Value, ValueRange x) -> Value {
+                  Value none = arith::CmpFOp::create(
+                      b, loc, arith::CmpFPredicate::OEQ, x[1], f32(0.0f));
+                  return select(none, f32(0.0f),
+                                arith::DivFOp::create(b, loc, x[0], x[1]));
+                });
+}
+
+Value ScanKernel::timesLargest(const Chunk &chunk, Value sum) {
+  return mapOne({sum, chunk.largestRows}, valueRows(),
+                [&](Value, Value, ValueRange x) {
+                  // Nothing times no weight at all.
+                  Value none = arith::CmpFOp::create(
+                      b, loc, arith::CmpFPredicate::OEQ, x[0], f32(0.0f));
+                  return select(none, f32(0.0f),
+                                mulf(x[0], math::ExpOp::create(b, loc, x[1])));
+                });
+}
+
 void ScanKernel::read(const Chunk &chunk, const State &state, Value output) {
   auto [outputHeads, group] = countOutputHeads();
   auto forOp = scf::ForOp::create(b, loc, index(0), group, index(1));
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointToStart(forOp.getBody());
   Value outputHead = add(mul(head, group), forOp.getInductionVar());
-  isReading = true;
-  Value query =
-      loadTokens(arg(scanOp.getQuery()), queryHeadOf(outputHead, outputHeads),
-                 chunk.first, keyCols);
-  query = mapRows(query, chunk.first, keyChannels);
-  Value narrow;
-  if (chunk.narrowKey) {
-    Value queries = arg(scanOp.getQuery());
-    narrow = loadTokens(queries, queryHeadOf(outputHead, outputHeads),
-                        chunk.first, keyCols,
-                        cast<MemRefType>(queries.getType()).getElementType());
-  }
-  isReading = false;
-  Value factor = scanOp.getScale() ? arg(scanOp.getScale()) : Value();
-  Value plain = query;
-  if (factor)
-    query = mapOne(query, keyRows(), [&](Value, Value, ValueRange x) {
-      return mulf(x[0], factor);
+  Value queryHead = queryHeadOf(outputHead, outputHeads);
+  Query query = loadQuery(chunk, queryHead);
+  Value weights, sum;
+  if (hasScaledSums(chunk))
+    sum = readScaled(chunk, state, query, weights, [&] {
+      askAhead(arg(scanOp.getQuery()), queryHead, chunk.first);
+      askAhead(output, outputHead, chunk.first);
     });
-  bool before = scanOp.getReadBefore();
-  Value sum, weights;
-  bool scalesSums = hasScaledSums(chunk);
-  if (scalesSums) {
-    // Rows of the state's product have the gates, and the factor, behind it.
-    weights = pairs(chunk, plain, chunk.written, before, /*diagonal=*/!before,
-                    narrow, factor);
-    Value scales = before ? chunk.productBefore : chunk.product;
-    if (factor)
-      scales = scales ? mapOne(scales, column(),
-                               [&](Value, Value, ValueRange x) {
-                                 return mulf(x[0], factor);
-                               })
-                      : fill(factor, column());
-    Value values = chunk.value;
-    // Beside the largest product.
-    askAhead(arg(scanOp.getQuery()), queryHeadOf(outputHead, outputHeads),
-             chunk.first);
-    askAhead(output, outputHead, chunk.first);
-    if (chunk.narrowState) {
-      sum = dot(narrow, chunk.narrowState);
-      values = chunk.narrowValue;
-      weights = rounded(
-          weights, cast<tile::TileType>(narrow.getType()).getElementType());
-    } else {
-      sum = dot(plain, state.matrix);
-    }
-    sum = dot(weights, values, sum, scales);
-  } else {
-    sum = times(chunk, query, state.matrix, before);
-  }
-  if (!scanOp.getWhole() && !scalesSums) {
-    weights =
-        pairs(chunk, query, chunk.written, before, /*diagonal=*/!before, narrow,
-              narrow && chunk.written == chunk.key ? factor : Value());
-    sum = gates == Gates::value && chunkSize > 1
-              ? combineValueGates(chunk, weights, sum)
-              : addWeighted(weights, chunk.value, sum);
-    if (chunk.erased)
-      sum = addWeighted(pairs(chunk, query, chunk.erasing, before,
-                              /*diagonal=*/!before),
-                        chunk.erased, sum);
-  }
-  if (Value bonus = scanOp.getBonus()) {
-    Value factors = tile::LoadOp::create(
-        b, loc, tileType(1, keyCols), arg(bonus), ValueRange{head, index(0)},
-        Value(), Value(), /*live=*/Value(), /*vector=*/false,
-        /*transposed=*/false);
-    Value own = sumRows(mapOne({query, chunk.key, factors}, keyRows(),
-                               [&](Value, Value, ValueRange x) {
-                                 return mulf(mulf(x[0], x[2]), x[1]);
-                               }));
-    sum = mapOne({sum, chunk.givenValue, own}, valueRows(),
-                 [&](Value, Value, ValueRange x) {
-                   return addf(x[0], mulf(x[1], x[2]));
-                 });
-  }
-  if (state.sum) {
-    SmallVector<Value> inputs = {query, state.sum};
-    Value product = before ? chunk.productBefore : chunk.product;
-    if (chunk.fromStateRows)
-      product = chunk.fromStateRows;
-    if (product)
-      inputs.push_back(product);
-    Value total = sumRows(
-        mapOne(inputs, keyRows(), [&](Value, Value, ValueRange x) -> Value {
-          Value y = mulf(x[0], x[1]);
-          return x.size() > 2 ? mulf(y, x[2]) : y;
-        }));
-    if (weights)
-      total = addTiles(total, sumRows(weights), column());
-    sum = mapOne({sum, total}, valueRows(),
-                 [&](Value, Value, ValueRange x) -> Value {
-                   Value none = arith::CmpFOp::create(
-                       b, loc, arith::CmpFPredicate::OEQ, x[1], f32(0.0f));
-                   return select(none, f32(0.0f),
-                                 arith::DivFOp::create(b, loc, x[0], x[1]));
-                 });
-  } else if (chunk.largestRows) {
-    sum = mapOne({sum, chunk.largestRows}, valueRows(),
-                 [&](Value, Value, ValueRange x) {
-                   // Nothing times no weight at all.
-                   Value none = arith::CmpFOp::create(
-                       b, loc, arith::CmpFPredicate::OEQ, x[0], f32(0.0f));
-                   return select(none, f32(0.0f),
-                                 mulf(x[0], math::ExpOp::create(b, loc, x[1])));
-                 });
-  }
+  else
+    sum = readPlain(chunk, state, query, weights);
+  sum = addBonus(chunk, query, sum);
+  if (state.sum)
+    sum = divideByWeights(chunk, state, query, weights, sum);
+  else if (chunk.largestRows)
+    sum = timesLargest(chunk, sum);
   sum = finalize(sum, outputHead, chunk.first);
   tile::StoreOp::create(b, loc, sum, output,
                         indicesOf(outputHead, chunk.first, index(0)), begin,
