@@ -180,9 +180,8 @@ def main():
                         f"{everything / 2 / size * copy / seconds:.2f} |",
                         flush=True,
                     )
-                of_bar = rule in ("sums", "decay", "gated delta")
-                if of_bar and (copy / best < BARS.get((kind, b), 0)
-                               or best * 1e6 > MOST.get(b, 1e9)):
+                if (copy / best < BARS.get((kind, b), 0)
+                        or best * 1e6 > MOST.get(b, 1e9)):
                     failed = True
                     print(f"below the bar: {rule}, {kind}, b = {b}", file=sys.stderr)
     return options.bar and failed

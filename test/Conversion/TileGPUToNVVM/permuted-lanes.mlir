@@ -161,3 +161,23 @@ tile_gpu.kernel private @ahead(%m: memref<?x128x128xbf16>, %n: i32, %row: i32) {
   tile_gpu.return
 }
 }
+
+// -----
+
+// What has no gaps is one copy by one thread; else lines.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @copied
+// CHECK: cp.async.bulk.prefetch.L2.global [$0], 6144;
+// CHECK-COUNT-2: @$1 prefetch.global.L2
+// CHECK-NOT: prefetch
+// CHECK: llvm.return
+tile_gpu.kernel private @copied(%m: memref<?x128x128xbf16>, %n: i32, %row: i32) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.global.prefetch %m[%n, %row, %c0] rows(24) columns(128) : memref<?x128x128xbf16>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}

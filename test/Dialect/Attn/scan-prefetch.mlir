@@ -36,12 +36,16 @@ func.func @slots(%q: !rows, %k: !rows, %v: !rows, %S: tensor<?x?x128x128xf32>, %
   return %o : !rows
 }
 
-// Key channels first: a tile is a part of each of 128 rows. It is asked for where
-// all warps run at once.
+// Key channels first: a tile is a part of each of 128 rows, which is asked for
+// where all warps run at once. The warps of a later head each ask for 32 of its
+// whole rows; f32 of half as many heads, by what a cache keeps.
 // CHECK-LABEL: tile.kernel private @gaps_kernel0(
 // CHECK: arith.cmpi sle, %{{.*}}, %c264
 // CHECK-NEXT: scf.if
 // CHECK-NEXT: tile.prefetch {{.*}} rows(128) columns(32)
+// CHECK: tile.load
+// CHECK: arith.addi %{{.*}}, %c133
+// CHECK: tile.prefetch %[[S:.*]][{{.*}}] rows(32) columns(128)
 // CHECK-NOT: tile.prefetch
 func.func @gaps(%q: !rows, %k: !rows, %v: !rows, %S: tensor<?x?x128x128xf32>) -> !rows {
   %o = attn.scan queries(%q : !rows) keys(%k : !rows) values(%v : !rows)

@@ -81,12 +81,14 @@ private:
            cast<MemRefType>(initialStates().front().getType())
                .isLastDimUnitStride();
   }
+  int64_t matrixRows() { return valuesFirst() ? valueChannels : keyChannels; }
   /// Asks for the block's state, or for that of a block to come.
   int64_t headsAtOnce();
+  int64_t headsAhead();
   void prefetchOwn();
   void prefetchLater();
   void prefetchRows();
-  void prefetch();
+  void prefetchShare();
   State replaced(const State &state, ValueRange by) const;
 
   int64_t widthOfParts();
@@ -129,7 +131,7 @@ private:
 
   bool ofSums, isStep = false;
   int64_t rows = 0, keyChannels = 0, valueChannels = 0, numParts = 0, width = 0;
-  Value firstValue;
+  Value tileNumber, firstValue;
   Value slot, where, exists;
 };
 
