@@ -42,14 +42,18 @@ module attributes {attn.target = "cpu-avx2"} {
 // CHECK:         full {
 // CHECK:         ^bb0(%[[KEY:.*]]: index, %{{.*}}: !tile.tile<128x128xf32>):
 // CHECK:           arith.addi %[[KEY]], %[[SHIFT]]
-// CHECK:           tile.load
+// CHECK:           tile.load {{.*}} {tile.moves}
 // CHECK:           tile.rows
 // CHECK:             tile.map
 // CHECK:             arith.addf
 // CHECK:         tile.store %{{.*}} : <128x128xf32>, memref<?x?x?x128xf32
 // VECTOR-LABEL: tile.kernel private @diagonals_kernel0
 // VECTOR:         vector.store
+// Both are copied with cp.async, and warps take their rows from there.
 // GPU-LABEL:    tile_gpu.kernel private @diagonals_kernel0
+// GPU:            tile_gpu.ring.create cp_group {{.*}} : <1, 128x64xf16 swizzle 128, 128x64xf16 swizzle 128>
+// GPU:            %[[SLOT:.*]]:2 = tile_gpu.ring.wait
+// GPU-DAG:        tile_gpu.smem.slice %[[SLOT]]#
 // GPU:            tile_gpu.mma
 // GPU:            tile_gpu.global.store
 module attributes {attn.target = "cpu-avx2"} {

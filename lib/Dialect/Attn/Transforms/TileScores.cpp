@@ -18,6 +18,7 @@
 #include "TileLists.h"
 #include "TileStream.h"
 #include "attn/Dialect/Attn/IR/Diagonals.h"
+#include "attn/Dialect/Tile/IR/MovingRows.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -110,13 +111,17 @@ static SmallVector<Value> stepDiagonals(ReductionContext &ctx,
   takeRows(ctx, block, tile.first);
   ctx.queryTiles.clear();
   loadQueries(ctx);
-  // Every row of a full tile is in range.
-  if (!tile.masked)
-    for (Value query : ctx.queryTiles)
-      if (auto load = query.getDefiningOp<tile::LoadOp>()) {
-        load.getLowerMutable().clear();
-        load.getUpperMutable().clear();
-      }
+  for (Value query : ctx.queryTiles) {
+    auto load = query.getDefiningOp<tile::LoadOp>();
+    if (!load)
+      continue;
+    load->setAttr(tile::movesName, ctx.b.getUnitAttr());
+    // Every row of a full tile is in range.
+    if (!tile.masked) {
+      load.getLowerMutable().clear();
+      load.getUpperMutable().clear();
+    }
+  }
   return step(ctx, tile, state);
 }
 

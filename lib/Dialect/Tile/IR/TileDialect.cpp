@@ -8,6 +8,7 @@
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "attn/Dialect/Tile/IR/LiveDepth.h"
+#include "attn/Dialect/Tile/IR/MovingRows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -72,6 +73,12 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
         (dot && depth.getInt() >= dot.getDepth()))
       return op->emitOpError("expected tile.live_depth to be an i64 below the "
                              "depth of a tile.dot or a tile_gpu.mma.issue");
+    return success();
+  }
+  if (attr.getName() == movesName) {
+    if (!isa<LoadOp>(op) || !isa<UnitAttr>(attr.getValue()))
+      return op->emitOpError("expected tile.moves to be a unit attribute of "
+                             "tile.load");
     return success();
   }
   if (attr.getName() == foldThresholdName) {

@@ -17,6 +17,7 @@
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
+#include "attn/Dialect/Tile/IR/MovingRows.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -202,7 +203,9 @@ LogicalResult Pipeliner::analyseStep(tile::LoadOp load, bool early, bool tf32) {
         dot.getType().getRows() == plan.rows)
       columns = plan.warpRows;
   for (Operation *user : takenOf(load).getUsers()) {
-    auto rows = user->getParentOfType<tile::RowsOp>();
+    auto rows = dyn_cast<tile::RowsOp>(user);
+    if (!rows)
+      rows = user->getParentOfType<tile::RowsOp>();
     if (!rows || rows->getBlock() != load->getBlock() || (step && step != rows))
       return load.emitOpError("expected to be used by one tile.rows of its own "
                               "block");
@@ -251,6 +254,15 @@ void Pipeliner::assignRings() {
   }
 }
 
+/// Whether rows move on with the keys, and lie in memory as products take them.
+static bool movesWithStep(tile::LoadOp load) {
+  auto memory = dyn_cast<MemRefType>(load.getSource().getType());
+  Type element = load.getType().getElementType();
+  return load->hasAttr(tile::movesName) && memory &&
+         memory.getElementType() == element &&
+         element.getIntOrFloatBitWidth() == 16;
+}
+
 LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
   bool key = false, value = false, query = !load->use_empty(), tf32 = true;
   bool shared = false;
@@ -288,6 +300,8 @@ LogicalResult Pipeliner::analyseLoad(tile::LoadOp load) {
                             "to (transpose_lhs, transpose_rhs)");
   if (key || value)
     return analyseStep(load, key, tf32);
+  if (query && !shared && movesWithStep(load))
+    return analyseStep(load, /*early=*/true, tf32);
   if (!query || load->getParentOp() != kernel) {
     // Each warp reads its own rows from memory.
     if (isa<MemRefType>(load.getSource().getType()))

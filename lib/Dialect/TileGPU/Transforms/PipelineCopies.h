@@ -99,6 +99,7 @@ private:
   /// Starts the copy of queries; they are waited for as late as can be.
   void startQuery(QueryRing &query);
   void takeQueries();
+  Value takeRows(Value operand);
   LogicalResult cloneRows(tile::RowsOp rows);
   LogicalResult cloneTileOp(Operation *op);
   LogicalResult reduceRows(tile::ReduceOp op);

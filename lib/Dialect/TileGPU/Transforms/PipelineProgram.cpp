@@ -509,6 +509,25 @@ void PipelineProgram::takeColumns(tile::DotOp dot) {
                                  lhs.getElementType())));
 }
 
+/// The member's own rows of what blocks of rows take: of a tile that is copied
+/// for the step, a part.
+Value PipelineProgram::takeRows(Value operand) {
+  Value tile = mapping.lookup(operand);
+  Operation *load = operand.getDefiningOp();
+  if (!load || !plan.isStep(load) || plan.warps() == 1)
+    return tile;
+  Location loc = load->getLoc();
+  Value all = tile.getDefiningOp<UnrealizedConversionCastOp>().getOperand(0);
+  auto whole = cast<SmemType>(all.getType());
+  auto part = SmemType::get(b.getContext(), plan.warpRows, whole.getCols(),
+                            whole.getElementType(), whole.getSwizzle(),
+                            /*boxes=*/1, whole.getPitch(),
+                            /*transposed=*/false);
+  Value mine = SmemSliceOp::create(b, loc, part, all,
+                                   memberRow(loc, b.getI32Type()), i32(0, loc));
+  return asTile(loc, mine, convert(operand.getType()));
+}
+
 LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
   takeQueries();
   Location loc = rows.getLoc();
@@ -518,7 +537,7 @@ LogicalResult PipelineProgram::cloneRows(tile::RowsOp rows) {
   llvm::append_range(operands, rows.getOuts());
   for (auto [argument, operand] :
        llvm::zip(body.getArguments().drop_front(), operands))
-    mapping.map(argument, mapping.lookup(operand));
+    mapping.map(argument, takeRows(operand));
 
   // Where the early tiles, or all where none is early, are read last.
   bool step = !met.empty();
