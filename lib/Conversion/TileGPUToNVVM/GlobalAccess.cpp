@@ -110,20 +110,29 @@ void gpu::forFragmentOrder(
     KernelContext &k, FragType type, const Values &memref, MemRefType memory,
     Values indices, llvm::function_ref<void(int64_t, Value, int64_t)> body) {
   Emitter &e = k.e;
+  constexpr int64_t each = 4, bytes = 4 * each;
+  int64_t rank = memory.getRank();
+  // Rows follow one another, and fewer of them than 2^32 fit into memory: their
+  // number takes a few instructions of 32 bits, where one stride for each index
+  // takes many of 64, one behind the other, in a loop that waits for them.
+  Value row = indices[0];
+  for (int64_t dim = 1; dim + 1 < rank; ++dim)
+    row = e.add(e.mul(row, e.trunc32(memref[1 + dim])), indices[dim]);
   // 16 rows take as many bytes as they do one after the other.
-  indices.back() = e.mul(indices.back(), tile::fragmentOrderRows);
-  GlobalAccess access(e, memref, memory, indices, /*rowBound=*/Value(),
-                      /*transposed=*/false, /*isVector=*/false);
-  constexpr int64_t each = 4;
-  int64_t bytes = each * access.elementBytes;
-  Value address = e.add(access.base, e.sext64(e.mul(k.lane, bytes)));
+  Value rowBytes = e.mul(memref[rank], int64_t(sizeof(float)));
+  Value inside = e.add(
+      e.mul(indices.back(), tile::fragmentOrderRows * int64_t(sizeof(float))),
+      e.mul(k.lane, bytes));
   if (type.getScope() == Scope::Warpgroup)
-    address = e.add(address, e.mul(e.sext64(e.shl(k.role.warpInMember, 4)),
-                                   access.strides[0]));
+    inside = e.add(inside,
+                   e.mul(e.shl(k.role.warpInMember, 4), e.trunc32(rowBytes)));
+  Value base =
+      LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, memref[0]).getResult();
+  Value address =
+      e.add(e.add(base, e.mul(e.zext64(row), rowBytes)), e.zext64(inside));
   FragShape shape(type);
   for (int64_t block = 0; block < shape.blocks; ++block) {
-    Value delta = e.c64(block * shape.blockRows);
-    Value first = e.add(address, e.mul(delta, access.strides[0]));
+    Value first = e.add(address, e.mul(rowBytes, block * shape.blockRows));
     for (int64_t at = 0; at < shape.colBlocks; ++at)
       body((block * shape.colBlocks + at) * each, first,
            at * TargetInfo::warpThreads * bytes);
