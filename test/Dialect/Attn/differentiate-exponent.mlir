@@ -4,6 +4,17 @@
 // difference that weights are multiplied with.
 //
 // RUN: sed 's/TYPE/bf16/g; s/BIAS//' %s | attn-opt --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-differentiate | FileCheck %s
+// Where sums may be added in any order, the row keeps what the scale makes of its part.
+// RUN: sed 's/TYPE/bf16/g; s/BIAS//; s/-> !rows {/-> !rows attributes {attn.any_order} {/' %s | attn-opt --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-differentiate | FileCheck %s --check-prefix=ANY
+// ANY: attn.aggregate @weigh_rows
+// ANY: %[[MINUS:.*]] = arith.constant -2.5{{.*}} : f32
+// ANY: %[[SCALED:.*]] = arith.mulf %{{.*}}, %[[MINUS]] : f32
+// ANY: attn.yield %{{.*}}, %[[SCALED]], %{{.*}} : f32, f32, f32
+// ANY: attn.aggregate @weigh_queries
+// ANY: ^bb0(%[[DOT:.*]]: f32, %[[DP:.*]]: f32, %{{.*}}: i32,
+// ANY: math.exp2
+// ANY: %[[PART:.*]] = tensor.extract
+// ANY: math.fma %[[DP]], %{{.*}}, %[[PART]] : f32
 // In f32 the rounding of that number would show.
 // RUN: sed 's/TYPE/f32/g; s/BIAS//' %s | attn-opt --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-differentiate | FileCheck %s --check-prefix=PLAIN
 // A bias may be so large that it would lose the sum of a row: there are two numbers

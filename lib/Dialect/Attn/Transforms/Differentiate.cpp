@@ -548,6 +548,7 @@ static LogicalResult buildBackward(GradientContext &ctx) {
   llvm::append_range(values, ctx.unfolded.results);
   if (!values.empty()) {
     finish(ctx.target, ctx.b, values);
+    foldRowFactors(ctx);
     nameGradients(ctx, names);
     return success();
   }

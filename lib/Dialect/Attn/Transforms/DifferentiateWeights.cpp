@@ -15,10 +15,12 @@
 
 #include "GradientContext.h"
 #include "StateUses.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -372,13 +374,94 @@ Value mlir::attn::withScale(GradientContext &ctx, Value cotangent,
   Value scale = uniform.front();
   for (Value factor : ArrayRef(uniform).drop_front())
     scale = multiplyUniform(ctx.b, ctx.loc, scale, factor);
+  Value minus = arith::ConstantFloatOp::create(
+      ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(-1.0f));
   Value ofRow =
       arith::MulFOp::create(ctx.b, ctx.loc, difference.getRhs(),
-                            arith::NegFOp::create(ctx.b, ctx.loc, scale));
+                            multiplyUniform(ctx.b, ctx.loc, scale, minus));
   Value product =
       math::FmaOp::create(ctx.b, ctx.loc, difference.getLhs(), scale, ofRow);
   product = arith::MulFOp::create(ctx.b, ctx.loc, product, pairs.factor);
   for (Value factor : others)
     product = arith::MulFOp::create(ctx.b, ctx.loc, product, factor);
   return product;
+}
+
+//===----------------------------------------------------------------------===//
+// Factors of what a row has
+//===----------------------------------------------------------------------===//
+
+/// The one constant that all of a region's reads of a captured tensor are
+/// multiplied by, where `factor` is it or still null; notes the products.
+static bool isMultiplied(BlockArgument captured, Value &factor,
+                         SmallVectorImpl<arith::MulFOp> &products) {
+  for (Operation *user : captured.getUsers()) {
+    auto read = dyn_cast<tensor::ExtractOp>(user);
+    if (!read)
+      return false;
+    for (Operation *reader : read->getUsers()) {
+      auto product = dyn_cast<arith::MulFOp>(reader);
+      APFloat known(0.0f), own(0.0f);
+      if (!product || product.getLhs() != read.getResult() ||
+          !matchPattern(product.getRhs(), m_ConstantFloat(&own)) ||
+          (factor && (!matchPattern(factor, m_ConstantFloat(&known)) ||
+                      !known.bitwiseIsEqual(own))))
+        return false;
+      factor = product.getRhs();
+      products.push_back(product);
+    }
+  }
+  return true;
+}
+
+/// Puts into a result of `rows` the factor that all who read it multiply by.
+static void foldFactor(AggregateOp rows, OpResult result) {
+  Value factor;
+  SmallVector<arith::MulFOp> products;
+  for (OpOperand &use : result.getUses()) {
+    auto reader = dyn_cast<AggregateOp>(use.getOwner());
+    auto captures = reader ? reader.getCaptures() : ValueRange();
+    unsigned number =
+        use.getOperandNumber() -
+        (reader ? reader.getCaptures().getBeginOperandIndex() : 0);
+    if (number >= captures.size())
+      return;
+    for (Region &region : reader->getRegions())
+      if (!region.empty() &&
+          !isMultiplied(
+              region.front().getArguments().take_back(captures.size())[number],
+              factor, products))
+        return;
+  }
+  if (products.empty())
+    return;
+  Operation *yield = rows.getFinalize().front().getTerminator();
+  OpBuilder b(yield);
+  APFloat value(0.0f);
+  matchPattern(factor, m_ConstantFloat(&value));
+  OpOperand &number = yield->getOpOperand(result.getResultNumber());
+  Value scale =
+      arith::ConstantFloatOp::create(b, yield->getLoc(), b.getF32Type(), value);
+  number.set(arith::MulFOp::create(b, yield->getLoc(), number.get(), scale));
+  for (arith::MulFOp product : products) {
+    product.replaceAllUsesWith(product.getLhs());
+    product.erase();
+  }
+}
+
+void mlir::attn::foldRowFactors(GradientContext &ctx) {
+  // Two kernels have the rates that they were measured at without it.
+  if (!numExponents(ctx) || !ctx.func->hasAttr(getAnyOrderName()))
+    return;
+  // What was rewritten still reads.
+  for (auto reader : ctx.target.getOps<AggregateOp>())
+    for (Region &region : reader->getRegions())
+      for (Block &block : region)
+        for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+          if (isOpTriviallyDead(&op))
+            op.erase();
+  for (auto rows : ctx.target.getOps<AggregateOp>())
+    if (!rows.getFinalize().empty())
+      for (OpResult result : rows->getResults())
+        foldFactor(rows, result);
 }

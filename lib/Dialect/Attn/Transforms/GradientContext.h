@@ -291,6 +291,8 @@ void useExponent(GradientContext &ctx, Value score, ArrayRef<Value> position,
                  PairValues &pairs);
 /// Then: P (x - d) k as P (x k - d k), of which the row has d k.
 Value withScale(GradientContext &ctx, Value cotangent, const PairValues &pairs);
+/// Where k is a constant, and sums have no order, the row keeps d k.
+void foldRowFactors(GradientContext &ctx);
 
 //===--- Inputs (DifferentiateCaptures.cpp) ---===//
 LogicalResult findSpread(GradientContext &ctx, GradientInput &input);
