@@ -171,8 +171,7 @@ void Delayer::erase(SumStep &step) {
 /// that they are there is said as before. Long steps of few channels gain from
 /// it, short ones lose (docs/performance/gpu-gradients.md).
 static bool storesEarly(SumStep &step) {
-  constexpr int64_t shortStep = 64;
-  return step.exchange.getValue().getType().getCols() > shortStep;
+  return !isShortStep(step.exchange.getValue().getType().getCols());
 }
 
 /// Makes a loop's step add the product of the step before.

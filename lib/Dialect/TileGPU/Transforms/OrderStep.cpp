@@ -523,13 +523,12 @@ SmallVector<Operation *> Orderer::splitMap() {
     one->pack.getValueMutable().assign(a.getResult(number));
   // Of more columns than these, registers hold no weights beside those that a
   // product has, where others have to be exchanged.
-  constexpr int64_t fewColumns = 64;
+  bool isShort =
+      isShortStep(cast<FragType>(first.getResult(0).getType()).getCols());
   // A product of the step before takes the registers of weights that are there
   // once more, rounded, for a product.
   bool unpacks = delay && exchanges() && crossed < behindFirst.size();
-  bool holdsWeights =
-      cast<FragType>(first.getResult(0).getType()).getCols() <= fewColumns ||
-      !exchanges() || unpacks;
+  bool holdsWeights = isShort || !exchanges() || unpacks;
   SmallVector<Operation *> reads = loadsOf(a);
   if (holdsWeights) {
     issueBehindFirst();
@@ -545,11 +544,11 @@ SmallVector<Operation *> Orderer::splitMap() {
     MapOp c = build(rest, map,
                     unpacks ? Value(behindFirst[crossed]->pack)
                             : Value(a.getResult(crossed)));
-    // What is read for that comes behind the second product where a product of
-    // the step before has the registers.
+    // What is read for that comes behind the second product where registers of
+    // long steps have a product of the step before.
     for (Operation *load : loadsOf(c)) {
-      load->moveBefore(holdsWeights && !unpacks ? second.getOperation()
-                                                : c.getOperation());
+      bool isEarly = isShort || (holdsWeights && !unpacks);
+      load->moveBefore(isEarly ? second.getOperation() : c.getOperation());
       reads.push_back(load);
     }
     for (auto [number, one] : llvm::enumerate(behindSecond))

@@ -12,6 +12,10 @@
 
 namespace mlir::tile_gpu {
 
+/// Whether a step has so few columns that registers hold more than its products
+/// need.
+inline bool isShortStep(int64_t columns) { return columns <= 64; }
+
 /// Every wait of the block leaves the products in flight that were issued after
 /// its own.
 void countPending(Block *block);
@@ -25,6 +29,10 @@ unsigned orderSteps(KernelOp kernel, bool delay);
 /// Puts products of exchanged weights off to the next step. Returns the number
 /// of blocks whose steps do so.
 unsigned delaySums(KernelOp kernel);
+
+/// Waits for the slots of short steps that exchange weights where they are
+/// read, and gives them back there.
+void placeSlots(KernelOp kernel);
 
 } // namespace mlir::tile_gpu
 

@@ -162,8 +162,11 @@ def TileGpuAssignStagesPass
     them, and a `tile_gpu.hold` stands where the release would.
 
     Kernels whose schedule has `overlap = none` stay as they are, and those of
-    `own_step` have no stage 1. Other loops with products that do not overlap are
-    counted, and `explain` says why.
+    `own_step` have no stage 1. Steps of up to 64 columns whose warpgroups exchange
+    weights, and put their product off to the next step (`next_step`), wait for a
+    slot where they read it first, and give it back behind the last product that
+    does. Other loops with products that do not overlap are counted, and `explain`
+    says why.
 
     Example:
 
