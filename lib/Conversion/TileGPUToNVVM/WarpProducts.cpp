@@ -110,6 +110,10 @@ static ProductOperands tf32OperandsOf(KernelContext &k, MmaSyncOp op) {
   return result;
 }
 
+/// Sums that products of a warp go to by turns, where it has those of one block
+/// of rows and columns alone. A power of two.
+static constexpr int64_t numChains = 2;
+
 LogicalResult gpu::lower(KernelContext &k, MmaSyncOp op) {
   Emitter &e = k.e;
   auto elementOf = [](Value operand) {
@@ -136,6 +140,12 @@ LogicalResult gpu::lower(KernelContext &k, MmaSyncOp op) {
   auto widthOf = [&](int64_t pair) {
     return std::min<int64_t>(2, shape.colBlocks - pair * 2);
   };
+  // A product waits for the one before it in its sums. Where a warp has no
+  // other sums, every other step adds to some of its own.
+  bool isChain = shape.blocks * shape.colBlocks == 1 && steps >= 2 * numChains;
+  SmallVector<Values> chains(isChain ? numChains : 1, acc);
+  for (Values &chain : MutableArrayRef(chains).drop_front())
+    chain.assign(chain.size(), e.cf(0.0f));
   SmallVector<SmallVector<Values>> lefts(steps);
   SmallVector<Values> rights(steps * pairs);
   auto load = [&](int64_t n) {
@@ -156,14 +166,19 @@ LogicalResult gpu::lower(KernelContext &k, MmaSyncOp op) {
         int64_t first = (block * shape.colBlocks + pair * 2 + i) * 4;
         Values inputs = lefts[step][block];
         inputs.append({rights[n][2 * i], rights[n][2 * i + 1]});
+        Values &chain = chains[step % chains.size()];
         for (int64_t j = 0; j < 4; ++j)
-          inputs.push_back(acc[first + j]);
+          inputs.push_back(chain[first + j]);
         Values sums =
             e.assembly(text, "=f,=f,=f,=f,r,r,r,r,r,r,f,f,f,f", inputs, types,
                        /*isVolatile=*/false);
-        llvm::copy(sums, acc.begin() + first);
+        llvm::copy(sums, chain.begin() + first);
       }
   }
-  k.set(op.getResult(), std::move(acc));
+  for (size_t each = 1; each < chains.size(); each *= 2)
+    for (size_t i = 0; i < chains.size(); i += 2 * each)
+      for (auto [sum, other] : llvm::zip_equal(chains[i], chains[i + each]))
+        sum = LLVM::FAddOp::create(e.b, e.loc, sum, other);
+  k.set(op.getResult(), std::move(chains.front()));
   return success();
 }

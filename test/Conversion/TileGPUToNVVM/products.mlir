@@ -156,4 +156,26 @@ tile_gpu.kernel private @scores(%m: memref<?xf32>, %k: f32, %l: f32, %old: f32,
   }
   tile_gpu.return
 }
+
+// Of the steps along K of one sum of a warp every other one adds to sums of its own, which
+// come together behind the last.
+// CHECK-LABEL: llvm.func @chains
+// CHECK-COUNT-4: mma.sync.aligned.m16n8k16
+// CHECK-NOT: mma.sync
+// CHECK-COUNT-4: llvm.fadd
+// CHECK-NOT: llvm.fadd
+tile_gpu.kernel private @chains(%q: memref<?x?xbf16>, %o: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  %keys = tile_gpu.smem.alloc : !tile_gpu.smem<16x64xbf16 swizzle 128>
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%w: i32):
+    %b = tile_gpu.global.load %q[%c0, %c0] transposed : memref<?x?xbf16> -> !tile_gpu.frag<64x8xbf16, b, warp>
+    %f = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.frag<16x8xf32, acc, warp>
+    %s = tile_gpu.mma.sync %keys, %b, %f : !tile_gpu.smem<16x64xbf16 swizzle 128>, !tile_gpu.frag<64x8xbf16, b, warp> -> <16x8xf32, acc, warp>
+    tile_gpu.global.store %s, %o[%c0, %c0] : !tile_gpu.frag<16x8xf32, acc, warp>, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
 }
