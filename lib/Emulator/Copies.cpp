@@ -582,25 +582,27 @@ LogicalResult emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
   return success();
 }
 
+Step emulator::waitForBulk(Agent &a, size_t pending) {
+  a.waitedAt = nullptr;
+  while (a.bulkGroups.size() > pending) {
+    for (auto &copy : a.bulkGroups.front())
+      if (!a.knows(copy))
+        return a.wait(&a.machine.version,
+                      [] { return std::string("a bulk copy"); });
+    a.bulkGroups.pop_front();
+    a.await(a.bulkEnds.front());
+    a.bulkEnds.pop_front();
+  }
+  // Of the thread that issued them.
+  Clock &clock = a.clocks[0];
+  uint32_t line = a.component(0, lineBulk);
+  clock.seen[line] = std::max(clock.seen[line],
+                              uint32_t(a.numBulkGroups - a.bulkGroups.size()));
+  return Step::Next;
+}
+
 LogicalResult emulator::emulate(tg::BulkWaitOp op, ProgramBuilder &b) {
   auto pending = size_t(op.getPending());
-  b.emit(op, true, [=](Agent &a) {
-    a.waitedAt = nullptr;
-    while (a.bulkGroups.size() > pending) {
-      for (auto &copy : a.bulkGroups.front())
-        if (!a.knows(copy))
-          return a.wait(&a.machine.version,
-                        [] { return std::string("a bulk copy"); });
-      a.bulkGroups.pop_front();
-      a.await(a.bulkEnds.front());
-      a.bulkEnds.pop_front();
-    }
-    // Of the thread that issued them.
-    Clock &clock = a.clocks[0];
-    uint32_t line = a.component(0, lineBulk);
-    clock.seen[line] = std::max(
-        clock.seen[line], uint32_t(a.numBulkGroups - a.bulkGroups.size()));
-    return Step::Next;
-  });
+  b.emit(op, true, [=](Agent &a) { return waitForBulk(a, pending); });
   return success();
 }

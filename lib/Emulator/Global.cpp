@@ -405,3 +405,69 @@ LogicalResult emulator::emulate(memref::DimOp op, ProgramBuilder &b) {
   });
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Turns of blocks
+//===----------------------------------------------------------------------===//
+
+/// Calls use(agent, address of the counter, number of the turn).
+template <typename OpT, typename F>
+static LogicalResult emitBlockTurn(OpT op, F use, ProgramBuilder &b) {
+  SlotId memory = b.slot(op.getCounters()), turn = b.slot(op.getTurn());
+  auto slots = b.slots(op.getIndices());
+  b.emit(op, true, [=](Agent &a) {
+    llvm::SmallVector<int64_t, 5> at;
+    for (SlotId slot : slots)
+      at.push_back(a.i32(slot));
+    char *counter = a.element(a.memref(memory), at.data(), 4);
+    return counter ? use(a, counter, a.i32(turn)) : Step::Stop;
+  });
+  return success();
+}
+
+/// Of who looks, and who passes: neither is a race with the other.
+static bool touchCounter(Agent &a, char *counter) {
+  Access access = a.access(0, true);
+  access.isAtomic = true;
+  if (!a.touchGlobal(counter, 4, access))
+    return false;
+  a.machine.noteAtomic(counter, 4);
+  return true;
+}
+
+LogicalResult emulator::emulate(tg::BlockTurnWaitOp op, ProgramBuilder &b) {
+  return emitBlockTurn(
+      op,
+      [](Agent &a, char *counter, int32_t turn) {
+        int32_t now;
+        std::memcpy(&now, counter, 4);
+        if (now > turn) {
+          a.fail("waits for turn " + std::to_string(turn) + " where " +
+                 std::to_string(now) + " has come");
+          return Step::Stop;
+        }
+        if (now < turn)
+          return a.wait(&a.machine.version, [now, turn] {
+            return "turn " + std::to_string(turn) + ", where it is that of " +
+                   std::to_string(now);
+          });
+        return touchCounter(a, counter) ? Step::Next : Step::Stop;
+      },
+      b);
+}
+
+LogicalResult emulator::emulate(tg::BlockTurnPassOp op, ProgramBuilder &b) {
+  return emitBlockTurn(
+      op,
+      [](Agent &a, char *counter, int32_t turn) {
+        if (Step step = waitForBulk(a, /*pending=*/0); step != Step::Next)
+          return step;
+        if (!touchCounter(a, counter))
+          return Step::Stop;
+        int32_t next = turn + 1;
+        std::memcpy(counter, &next, 4);
+        ++a.machine.version;
+        return Step::Next;
+      },
+      b);
+}

@@ -43,8 +43,8 @@ void emulator::registerModels(DialectRegistry &registry) {
            tg::FragPadOp, tg::FragColsOp, tg::MapOp, tg::ReduceOp, tg::ScanOp,
            tg::AnyOp, tg::VecElementsOp, tg::MergeStatesOp, tg::MmaIssueOp,
            tg::MmaWaitOp, tg::MmaSyncOp, tg::GlobalLoadOp, tg::GlobalStoreOp,
-           tg::GlobalReduceOp, tg::GlobalPrefetchOp, tg::GlobalStoreBitsOp>(
-        context);
+           tg::GlobalReduceOp, tg::GlobalPrefetchOp, tg::GlobalStoreBitsOp,
+           tg::BlockTurnWaitOp, tg::BlockTurnPassOp>(context);
   });
   registry.addExtension(+[](MLIRContext *context, scf::SCFDialect *) {
     attach<scf::ForOp, scf::WhileOp, scf::IfOp>(context);

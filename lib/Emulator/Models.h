@@ -54,6 +54,8 @@ LogicalResult emulate(tg::RingLoadOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::BulkStoreOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::BulkReduceOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::BulkWaitOp op, ProgramBuilder &b);
+/// Waits until at most `pending` bulk copies are under way.
+Step waitForBulk(Agent &a, size_t pending);
 // Shared.cpp
 LogicalResult emulate(tg::SmemAllocOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::SmemRampOp op, ProgramBuilder &b);
@@ -89,6 +91,8 @@ LogicalResult emulate(tg::GlobalStoreOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::GlobalReduceOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::GlobalPrefetchOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::GlobalStoreBitsOp op, ProgramBuilder &b);
+LogicalResult emulate(tg::BlockTurnWaitOp op, ProgramBuilder &b);
+LogicalResult emulate(tg::BlockTurnPassOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::memref::LoadOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::memref::StoreOp op, ProgramBuilder &b);
 LogicalResult emulate(mlir::memref::DimOp op, ProgramBuilder &b);

@@ -7,6 +7,7 @@
 
 #include "Batch.h"
 #include "Models.h"
+#include "attn/Dialect/Tile/IR/FragmentOrder.h"
 
 #include <cstring>
 #include <numeric>
@@ -275,27 +276,6 @@ LogicalResult emulator::emulate(tg::FragLoadOp op, ProgramBuilder &b) {
   return success();
 }
 
-/// Where the elements of an accumulator lie among a tile's when each thread
-/// writes its registers, four at a time, one after the other.
-static std::vector<uint32_t> fragmentOrder(int64_t rows, int64_t cols,
-                                           bool isGroup, int64_t perWord) {
-  int64_t blockRows = isGroup ? 64 : 16, threads = isGroup ? 128 : 32;
-  int64_t elements = rows * cols / threads, registers = elements / perWord;
-  int64_t width = std::min<int64_t>(4, registers);
-  std::vector<uint32_t> order(size_t(rows * cols));
-  for (int64_t thread = 0; thread < threads; ++thread)
-    for (int64_t i = 0; i < elements; ++i) {
-      int64_t block = i / (cols / 8 * 4), within = i % (cols / 8 * 4);
-      int64_t row = block * blockRows + thread / 32 * 16 + thread % 32 / 4 +
-                    8 * (i / 2 % 2);
-      int64_t col = 8 * (within / 4) + 2 * (thread % 4) + i % 2;
-      int64_t word = i / perWord;
-      int64_t at = (word / width * threads + thread) * width + word % width;
-      order[size_t(row * cols + col)] = uint32_t(at * perWord + i % perWord);
-    }
-  return order;
-}
-
 /// Writes a fragment into the part of a tile at [row, col].
 static bool storeFragment(Agent &a, Registers &value, const View &view,
                           TileInfo tile, int64_t row, int64_t col,
@@ -323,7 +303,6 @@ static bool storeFragment(Agent &a, Registers &value, const View &view,
 
 LogicalResult emulator::emulate(tg::FragStoreOp op, ProgramBuilder &b) {
   TileInfo tile = tileInfoOf(op.getTile().getType());
-  tg::FragType frag = op.getValue().getType();
   SlotId from = b.slot(op.getValue()), at = b.slot(op.getTile());
   if (!op.getFragmentOrder()) {
     b.emit(op, true, [=](Agent &a) {
@@ -335,32 +314,29 @@ LogicalResult emulator::emulate(tg::FragStoreOp op, ProgramBuilder &b) {
     });
     return success();
   }
-  auto order = std::make_shared<std::vector<uint32_t>>(fragmentOrder(
-      frag.getRows(), frag.getCols(), frag.getScope() == tg::Scope::Warpgroup,
-      frag.getElementType().isF32() ? 1 : 2));
+  SlotId row = op.getRow() ? b.slot(op.getRow()) : noSlot;
+  SlotId col = op.getCol() ? b.slot(op.getCol()) : noSlot;
   b.emit(op, true, [=](Agent &a) {
     auto value = a.use(from);
     if (a.machine.failed())
       return Step::Stop;
     View view = a.view(at);
-    for (int64_t warp = 0; warp < a.warps; ++warp) {
-      // Each warp writes bytes in all rows.
-      bool isFine = true;
+    int64_t row0 = row == noSlot ? 0 : a.i32(row);
+    int64_t col0 = col == noSlot ? 0 : a.i32(col);
+    uint32_t *words = a.block.regions[view.region].at(view);
+    bool isFine = true;
+    for (int64_t warp = 0; warp < a.warps && isFine; ++warp)
       a.forRowsOf(warp, value->rows, [&](int64_t first, int64_t count) {
         for (int64_t i = first * value->cols;
              i < (first + count) * value->cols && isFine; ++i) {
-          int64_t to = (*order)[size_t(i)];
-          isFine =
-              a.touch(warp, view, {to / tile.cols, to % tile.cols, 1, 1}, true);
+          auto [r, c] = tile::inFragmentOrder(
+              row0 + i / value->cols, col0 + i % value->cols, tile.cols);
+          isFine = a.touch(warp, view, {r, c, 1, 1}, true);
+          if (isFine)
+            words[r * tile.cols + c] = value->words[size_t(i)];
         }
       });
-      if (!isFine)
-        return Step::Stop;
-    }
-    uint32_t *words = a.block.regions[view.region].at(view);
-    for (size_t i = 0; i < order->size(); ++i)
-      words[(*order)[i]] = value->words[i];
-    return Step::Next;
+    return isFine ? Step::Next : Step::Stop;
   });
   return success();
 }

@@ -334,7 +334,8 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
             FragColsOp, VecLoadOp, VecStoreOp, ScanOp, AnyOp, VecElementsOp,
             MmaIssueOp, MmaWaitOp, MmaSyncOp, MapOp, ReduceOp, MergeStatesOp,
             GlobalLoadOp, GlobalPrefetchOp, GlobalStoreBitsOp, GlobalStoreOp,
-            GlobalReduceOp>([&](auto o) { return lower(*this, o); })
+            GlobalReduceOp, BlockTurnWaitOp, BlockTurnPassOp>(
+          [&](auto o) { return lower(*this, o); })
       .Default([&](Operation *o) {
         if (isa<memref::MemRefDialect>(o->getDialect()))
           return lowerMemory(*this, o);

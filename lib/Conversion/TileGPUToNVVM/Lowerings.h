@@ -34,6 +34,8 @@ LogicalResult lower(KernelContext &k, tg::BarrierSyncOp op);
 LogicalResult lower(KernelContext &k, tg::TurnWaitOp op);
 LogicalResult lower(KernelContext &k, tg::TurnPassOp op);
 LogicalResult lower(KernelContext &k, tg::HoldOp op);
+LogicalResult lower(KernelContext &k, tg::BlockTurnWaitOp op);
+LogicalResult lower(KernelContext &k, tg::BlockTurnPassOp op);
 /// Lets the last member open the first turn of each barrier of turns.
 void openTurns(KernelContext &k, tg::RoleOp role);
 /// Lets member 0 take the last turn that was passed: none is left behind.

@@ -8,6 +8,7 @@
 #include "Lowerings.h"
 #include "OperandLoader.h"
 #include "TileElements.h"
+#include "attn/Dialect/Tile/IR/FragmentOrder.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -118,6 +119,35 @@ LogicalResult gpu::storeFragment(KernelContext &k, Operation *op, FragType frag,
   return success();
 }
 
+/// Of each 16 rows, 8 columns are 16 bytes of every lane (FragmentOrder.h).
+static void storeInFragmentOrder(KernelContext &k, FragStoreOp op, Value base,
+                                 const Values &registers) {
+  Emitter &e = k.e;
+  FragType frag = op.getValue().getType();
+  FragShape shape(frag);
+  constexpr int64_t each = 4, chunk = each * 4;
+  int64_t rowBytes = op.getTile().getType().getCols() * 4;
+  Value mine = e.add(base, e.mul(k.lane, chunk));
+  if (frag.getScope() == Scope::Warpgroup)
+    mine = e.add(
+        mine, e.mul(k.role.warpInMember, tile::fragmentOrderRows * rowBytes));
+  if (op.getRow()) {
+    mine = e.add(mine, e.mul(k.scalar(op.getRow()), rowBytes));
+    mine = e.add(mine,
+                 e.mul(e.udiv(k.scalar(op.getCol()), tile::fragmentOrderCols),
+                       TargetInfo::warpThreads * chunk));
+  }
+  for (int64_t block = 0; block < shape.blocks; ++block)
+    for (int64_t at = 0; at < shape.colBlocks; ++at) {
+      int64_t first = (block * shape.colBlocks + at) * each;
+      Values inputs = {e.add(mine, block * shape.blockRows * rowBytes +
+                                       at * TargetInfo::warpThreads * chunk)};
+      llvm::append_range(inputs, ArrayRef(registers).slice(first, each));
+      e.assembly("st.shared::cta.v4.b32 [$0], " + operandList(1, each) + ";",
+                 "r,f,f,f,f,~{memory}", inputs);
+    }
+}
+
 static LogicalResult storeToTile(KernelContext &k, FragStoreOp op) {
   Emitter &e = k.e;
   FragType frag = op.getValue().getType();
@@ -125,26 +155,8 @@ static LogicalResult storeToTile(KernelContext &k, FragStoreOp op) {
   Values registers = k.of(op.getValue());
   Value base = k.scalar(op.getTile());
   bool isWide = frag.getElementType().isF32();
-  std::string kind = isWide ? "f" : "r";
   if (op.getFragmentOrder()) {
-    // Four registers (16 bytes) of every thread, then the next four.
-    bool isGroup = frag.getScope() == Scope::Warpgroup;
-    int64_t members =
-        isGroup ? TargetInfo::warpgroupThreads : TargetInfo::warpThreads;
-    Value self = isGroup ? e.and_(k.thread, members - 1) : k.lane;
-    int64_t width = std::min<int64_t>(4, registers.size());
-    Value mine = e.add(base, e.mul(self, width * 4));
-    for (int64_t i = 0, n = registers.size(); i < n; i += width) {
-      Values inputs = {e.add(mine, i * 4 * members)};
-      std::string constraints = "r";
-      for (int64_t j = 0; j < width; ++j) {
-        inputs.push_back(registers[i + j]);
-        constraints += "," + kind;
-      }
-      e.assembly("st.shared::cta.v" + Twine(width) + ".b32 [$0], " +
-                     operandList(1, width) + ";",
-                 constraints + ",~{memory}", inputs);
-    }
+    storeInFragmentOrder(k, op, base, registers);
     return success();
   }
   if (tile.getBoxes() != 1)

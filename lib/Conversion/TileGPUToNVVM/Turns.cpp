@@ -105,3 +105,28 @@ static void turnAtEdge(KernelContext &k, RoleOp op, bool isOpening) {
 
 void gpu::openTurns(KernelContext &k, RoleOp op) { turnAtEdge(k, op, true); }
 void gpu::closeTurns(KernelContext &k, RoleOp op) { turnAtEdge(k, op, false); }
+
+//===----------------------------------------------------------------------===//
+// Turns of blocks
+//===----------------------------------------------------------------------===//
+
+LogicalResult gpu::lower(KernelContext &k, BlockTurnWaitOp op) {
+  Value counter = k.elementPointer(op.getCounters(), k.flat(op.getIndices()));
+  k.e.assembly("{\n.reg .pred P1;\n.reg .b32 now;\nLAB_TURN:\n"
+               "ld.acquire.gpu.global.b32 now, [$0];\n"
+               "setp.ne.b32 P1, now, $1;\n@P1 bra LAB_TURN;\n}\n"
+               "fence.proxy.async.global;",
+               "l,r,~{memory}", {counter, k.scalar(op.getTurn())});
+  k.syncWarp();
+  return success();
+}
+
+/// Waits for copies, of one lane, to be in memory: to have read is not enough.
+LogicalResult gpu::lower(KernelContext &k, BlockTurnPassOp op) {
+  Value counter = k.elementPointer(op.getCounters(), k.flat(op.getIndices()));
+  k.e.assembly("cp.async.bulk.wait_group 0;", "~{memory}", {});
+  k.syncWarp();
+  k.e.assembly("@$2 st.release.gpu.global.b32 [$0], $1;", "l,r,b,~{memory}",
+               {counter, k.e.add(k.scalar(op.getTurn()), 1), k.lane0});
+  return success();
+}

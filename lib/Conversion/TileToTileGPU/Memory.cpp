@@ -173,6 +173,10 @@ LogicalResult ComputeLowering::lowerAccumulate(tile::AccumulateOp op) {
   if (at.lower)
     return op.emitOpError("expected the lower bound of the rows to be at most "
                           "the first row of the tile");
+  if (op.getTurn())
+    return op.emitOpError("expected a producer and compute warpgroups, beside "
+                          "which a warp adds in turns, but got warps that copy "
+                          "for themselves");
   // Of a vector one of the threads that hold an element adds it.
   if (op.getAnyOrder() || !fragment) {
     auto reduce =

@@ -1,10 +1,13 @@
 // Where gradients may be added up in any order, warpgroups run one kernel: a block
 // for each tile of keys adds to the sums over keys in memory, which kernels clear
-// before and round behind it.
+// before and round behind it. Without that the blocks of what is fused by hand take
+// turns: each tile of rows has a counter of the key tiles that have added.
 //
 // RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-differentiate="replace=true inputs=0,1,2" --canonicalize --attn-choose-schedule --attn-fuse-gradients="explain=true" -o %t 2>&1 | FileCheck %s --check-prefix=EXPLAIN
 // RUN: FileCheck %s --input-file %t
 // RUN: attn-opt %t --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TILE
+// RUN: sed "s/attn.any_order, //" %t | attn-opt --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TURNS
+// RUN: sed -e "s/attn.any_order, //" -e "s/stages = 2, /stages = 2, order = longest_first, /" %t | attn-opt --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TURNS
 // RUN: attn-opt %s --attn-set-target=target=sm_80 --attn-differentiate="replace=true inputs=0,1,2" --canonicalize --attn-choose-schedule --attn-fuse-gradients="explain=true" -o /dev/null 2>&1 | FileCheck %s --check-prefix=WARPS
 
 !rows = tensor<?x?x?x64xbf16>
@@ -81,6 +84,15 @@ func.func @full(%q: !rows, %k: !rows, %v: !rows) -> !rows
 // CHECK: schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, {{.*}}stages = 2
 // Keys that no query sees are cleared.
 // TILE-LABEL: func.func @causal_backward(
+// TURNS-LABEL: func.func @causal_backward(
+// TURNS: %[[SUMS:.*]] = tile.workspace({{.*}}) : memref<?x?x?x128xf32>
+// TURNS: %[[TURNS:.*]] = tile.workspace({{.*}}) : memref<?x?x?xi32>
+// TURNS: tile.launch @[[CLEAR:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %[[TURNS]] :
+// TURNS: tile.launch @[[KERNEL:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %[[TURNS]] :
+// TURNS: tile.kernel private @[[CLEAR]](
+// TURNS: memref.store %c0_i32
+// TURNS: tile.kernel private @[[KERNEL]](
+// TURNS: tile.accumulate any_order %{{.*}} turn(%{{.*}} of %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : memref<?x?x?xi32>)
 func.func @causal(%q: !wide, %k: !wide, %v: !wide) -> !wide
     attributes {attn.any_order} {
   %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)

@@ -124,7 +124,7 @@ func.func @pad(%p: !tile.tile<64x64xf32>) -> !tile.tile<64x128xf32> {
 // CHECK-LABEL: func.func @backward
 func.func @backward(%Q: memref<?x?x64xbf16, strided<[?, ?, 1]>>, %L: memref<?x?xf32, strided<[?, ?]>>,
                       %DQ: memref<?x?x64xf32, strided<[?, ?, 1]>>, %ds: !tile.tile<128x64xf32>,
-                      %k: !tile.tile<128x64xf32>, %kt: !tile.tile<64x128xf32>, %r: !tile.tile<64x1xf32>, %h: index, %i: index) {
+                      %k: !tile.tile<128x64xf32>, %kt: !tile.tile<64x128xf32>, %r: !tile.tile<64x1xf32>, %h: index, %i: index, %N: memref<?x?xi32>) {
   %c0 = arith.constant 0 : index
   // CHECK: tile.load transposed %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] rows(%{{.*}} to %{{.*}}) : {{.*}} -> <64x128xbf16>
   %qt = tile.load transposed %Q[%h, %i, %c0] rows(%c0 to %i) : memref<?x?x64xbf16, strided<[?, ?, 1]>> -> !tile.tile<64x128xbf16>
@@ -140,6 +140,8 @@ func.func @backward(%Q: memref<?x?x64xbf16, strided<[?, ?, 1]>>, %L: memref<?x?x
   tile.accumulate %dq, %DQ[%h, %i, %c0] rows(%c0 to %i) : !tile.tile<64x64xf32>, memref<?x?x64xf32, strided<[?, ?, 1]>>
   // CHECK: tile.accumulate any_order vector %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}] :
   tile.accumulate any_order vector %r, %L[%h, %i] : !tile.tile<64x1xf32>, memref<?x?xf32, strided<[?, ?]>>
+  // CHECK: tile.accumulate any_order %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] turn(%{{.*}} of %{{.*}}[%{{.*}}, %{{.*}}] : memref<?x?xi32>) :
+  tile.accumulate any_order %dq, %DQ[%h, %i, %c0] turn(%i of %N[%h, %i] : memref<?x?xi32>) : !tile.tile<64x64xf32>, memref<?x?x64xf32, strided<[?, ?, 1]>>
   return
 }
 

@@ -35,8 +35,16 @@ func.func @store_shape(%f: !tile_gpu.frag<64x128xbf16, acc>, %t: !tile_gpu.smem<
 // -----
 
 func.func @store_order(%f: !tile_gpu.frag<64x64xf32, acc>, %t: !tile_gpu.smem<64x64xf32 swizzle 128>) {
-  // expected-error @below {{expected a plain tile with fragment_order}}
+  // expected-error @below {{expected a plain tile of f32 with fragment_order}}
   tile_gpu.frag.store %f, %t fragment_order : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.smem<64x64xf32 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @store_part(%f: !tile_gpu.frag<64x64xf32, acc>, %t: !tile_gpu.smem<96x64xf32>, %c: i32) {
+  // expected-error @below {{expected fragment_order, and a tile of whole parts like the fragment, but got '!tile_gpu.smem<96x64xf32>' and '!tile_gpu.frag<64x64xf32, acc>'}}
+  tile_gpu.frag.store %f, %t at(%c, %c) fragment_order : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.smem<96x64xf32>
   return
 }
 

@@ -64,8 +64,7 @@ private:
   LogicalResult convertFused(FusedOp op);
   /// On CPUs (TileUnfold.cpp).
   LogicalResult convertUnfold(UnfoldOp op);
-  LogicalResult convertFusedInAnyOrder(FusedOp op,
-                                       ArrayRef<FusedOp::Term> terms);
+  LogicalResult convertFusedOnGpu(FusedOp op, ArrayRef<FusedOp::Term> terms);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
   void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,

@@ -493,7 +493,7 @@ LogicalResult PlanBuilder::convertFused(FusedOp op) {
     if (Value argument = returned.lookup(outer))
       returned[inner] = argument;
   if (!target.isCpu())
-    return convertFusedInAnyOrder(op, terms);
+    return convertFusedOnGpu(op, terms);
   auto dim = [&](Value tensor, int64_t d) -> Value {
     return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
   };
@@ -566,16 +566,19 @@ LogicalResult PlanBuilder::convertFused(FusedOp op) {
 }
 
 /// Sums over keys are cleared, added to by a block for each tile of keys, and
-/// rounded: three launches.
-LogicalResult
-PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
+/// rounded: three launches. Blocks add in turns, or in the order in which they
+/// come.
+LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
+                                             ArrayRef<FusedOp::Term> terms) {
   Location loc = op.getLoc();
   AggregateOp overKeys = op.getOverKeys(), overQueries = op.getOverQueries();
-  for (AggregateOp part : {overKeys, overQueries})
-    if (!part->hasAttr(getAnyOrderName()))
-      return part.emitOpError("expected ")
-             << getAnyOrderName() << " within attn.fused for " << target.name
-             << ", where blocks add to memory in the order in which they end";
+  bool takesTurns = !overKeys->hasAttr(getAnyOrderName()) ||
+                    !overQueries->hasAttr(getAnyOrderName());
+  if (std::string why = whyNoTurns(overKeys, overQueries);
+      takesTurns && !why.empty())
+    return overKeys.emitOpError("expected ")
+           << getAnyOrderName() << " within attn.fused for " << target.name
+           << ", where " << why;
   auto dim = [&](Value tensor, int64_t d) -> Value {
     return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
   };
@@ -606,18 +609,22 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
       index(std::lcm(schedule.getBlockK(), RowSumsKernel::blockRows), loc);
   wholeSizes[2] =
       times(arith::CeilDivUIOp::create(b, loc, querySizes[2], step), step);
-  auto launchSums = [&](Value sums, Value result) {
+  auto launchSums = [&](const RowSum &sum, bool clears) {
     Value queryTiles = arith::CeilDivUIOp::create(
-        b, loc, (result ? querySizes : wholeSizes)[2],
+        b, loc, (clears ? wholeSizes : querySizes)[2],
         index(RowSumsKernel::blockRows, loc));
     Value queryGrid = times(times(querySizes[0], querySizes[1]), queryTiles);
-    SmallVector<Value> extra = {queryTiles, sums};
-    if (result)
-      extra.push_back(result);
+    SmallVector<Value> extra = {queryTiles, sum.sums};
+    Value other = clears ? sum.turns : sum.result;
+    if (other)
+      extra.push_back(other);
     Kernel kernel = startKernel(overQueries, {}, {}, extra, ScheduleAttr());
     RowSumsKernel builder(overQueries, monoid, target, kernel.func);
-    builder.build(kernel.extra[1], result ? kernel.extra[2] : Value(),
-                  kernel.extra[0], kernel.block);
+    RowSum inKernel = sum;
+    inKernel.sums = kernel.extra[1];
+    if (other)
+      (clears ? inKernel.turns : inKernel.result) = kernel.extra[2];
+    builder.build(inKernel, clears, kernel.extra[0], kernel.block);
     launch(loc, kernel, queryGrid);
   };
   Value keyTiles = arith::CeilDivUIOp::create(b, loc, keySizes[2],
@@ -631,9 +638,20 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
         cast<MemRefType>(memory.getType()).getShape().back(), target));
     Value wide = tile::WorkspaceOp::create(
         b, loc, MemRefType::get(shape, b.getF32Type()), wholeSizes);
-    launchSums(wide, Value());
-    extra.push_back(wide);
     sums.push_back({term.weight, term.operand, wide, memory});
+    extra.push_back(wide);
+    if (takesTurns) {
+      SmallVector<Value> tiles = wholeSizes;
+      tiles[2] = arith::DivUIOp::create(b, loc, wholeSizes[2],
+                                        index(RowSumsKernel::blockRows, loc));
+      sums.back().turns = tile::WorkspaceOp::create(
+          b, loc,
+          MemRefType::get(SmallVector<int64_t>(3, ShapedType::kDynamic),
+                          b.getI32Type()),
+          tiles);
+      extra.push_back(sums.back().turns);
+    }
+    launchSums(sums.back(), /*clears=*/true);
   }
   Kernel kernel = startKernel(overQueries, overQueries->getOperands(), outputs,
                               extra, schedule.withFetch(Fetch::late));
@@ -641,9 +659,12 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));
   SmallVector<RowSum> inKernel = sums;
-  for (auto [sum, memory] :
-       llvm::zip(inKernel, ArrayRef(kernel.extra).drop_front()))
-    sum.sums = memory;
+  size_t next = 1;
+  for (RowSum &sum : inKernel) {
+    sum.sums = kernel.extra[next++];
+    if (takesTurns)
+      sum.turns = kernel.extra[next++];
+  }
   builder.sumsOverKeys = overKeys;
   builder.rowSums = inKernel;
   if (failed(buildReduction(builder, kernel.outputs, kernel.extra[0],
@@ -651,6 +672,6 @@ PlanBuilder::convertFusedInAnyOrder(FusedOp op, ArrayRef<FusedOp::Term> terms) {
     return failure();
   launch(loc, kernel, times(times(keySizes[0], keySizes[1]), keyTiles));
   for (const RowSum &sum : sums)
-    launchSums(sum.sums, sum.result);
+    launchSums(sum, /*clears=*/false);
   return success();
 }

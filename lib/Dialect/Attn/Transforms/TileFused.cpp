@@ -10,8 +10,10 @@
 // transposed, by the rows of the keys. These products belong to the queries:
 // they are added up in memory, key tile by key tile. One block of a CPU has all
 // keys of a head, so that no other adds to the same elements, and sums have one
-// order. On a GPU blocks have one tile of keys each, and add in any order to
-// what a kernel has cleared; another one rounds it.
+// order. On a GPU blocks have one tile of keys each, and add to what a kernel
+// has cleared; another one rounds it. They do so in any order, or in turns:
+// each tile of rows has a counter of the key tiles that have added. Those that
+// meet these rows follow one another, and are drawn in this order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +21,7 @@
 #include "KeyRanges.h"
 #include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -93,6 +96,63 @@ void mlir::attn::walkRowTiles(ReductionContext &ctx, Value numTiles,
   convertRowSums(ctx);
 }
 
+std::string mlir::attn::whyNoTurns(AggregateOp overKeys,
+                                   AggregateOp overQueries) {
+  for (AggregateOp op : {overKeys, overQueries}) {
+    if (op.getMask().empty())
+      continue;
+    ::attn::MaskAnalysis mask(op.getMask());
+    if (!mask.facts().hullIsExact || !isAlwaysValid(op, mask))
+      return "key tiles take turns by the bounds of a mask, which have to be "
+             "exact and hold for all positions";
+  }
+  return "";
+}
+
+/// What a mask's bounds say of the reduced rows' own walk over keys: those of
+/// rows from `first` to `last`.
+static KeyRanges rangesOverKeys(ReductionContext &ctx, Value first,
+                                Value last) {
+  Region &region = ctx.sumsOverKeys.getMask();
+  ::attn::MaskAnalysis analysis(region);
+  KeyRangeProblem problem;
+  problem.numKeys = problem.limit = ctx.sq;
+  problem.mask = &analysis;
+  problem.uniform = [&](Value value) {
+    return ctx.uniform(region, value, 0, ctx.sumsOverKeys.getCaptures());
+  };
+  problem.firstRow = first;
+  problem.lastRow = last;
+  return emitKeyRanges(ctx.b, ctx.loc, problem);
+}
+
+static Value lastReduced(ReductionContext &ctx) {
+  Value reduced = ctx.reduction.getKeyOperands().front();
+  return ctx.sub(ctx.dim(ctx.arg(reduced), ctx.keySource.rowDim()),
+                 ctx.index(1));
+}
+
+/// How many key tiles add to a tile of rows before the block's does, in the
+/// order in which they are drawn. Bounds are exact on either side: those that
+/// do follow one another, from the tile that has the first key of these rows to
+/// the one that has the last.
+static Value turnOf(ReductionContext &ctx, const KeyTile &tile) {
+  bool fromLast = ctx.schedule.getOrder() == WorkOrder::longest_first;
+  Value blockQ = ctx.index(ctx.schedule.getBlockQ());
+  auto before = [&](Value first, Value end) -> Value {
+    if (!fromLast)
+      return ctx.sub(ctx.queryTile, ctx.divide(first, blockQ).first);
+    Value last = ctx.divide(ctx.sub(end, ctx.index(1)), blockQ).first;
+    return ctx.sub(last, ctx.queryTile);
+  };
+  if (ctx.sumsOverKeys.getMask().empty())
+    return before(ctx.index(0), ctx.sq);
+  Value last = ctx.add(tile.first, ctx.index(ctx.schedule.getBlockK() - 1));
+  KeyRanges ranges =
+      rangesOverKeys(ctx, tile.first, ctx.min(last, lastReduced(ctx)));
+  return before(ranges.lower, ranges.upper);
+}
+
 void mlir::attn::startRowSums(ReductionContext &ctx,
                               SmallVectorImpl<Value> &state) {
   Type element = ctx.narrowValues ? ctx.narrowValues : ctx.b.getF32Type();
@@ -140,21 +200,9 @@ void mlir::attn::appendNoWeights(ReductionContext &ctx,
 
 std::pair<Value, Value> mlir::attn::seenRows(ReductionContext &ctx) {
   Value end = ctx.add(ctx.row0, ctx.liveRows);
-  Region &region = ctx.sumsOverKeys.getMask();
-  if (region.empty())
+  if (ctx.sumsOverKeys.getMask().empty())
     return {ctx.row0, end};
-  ::attn::MaskAnalysis analysis(region);
-  KeyRangeProblem problem;
-  problem.numKeys = problem.limit = ctx.sq;
-  problem.mask = &analysis;
-  problem.uniform = [&](Value value) {
-    return ctx.uniform(region, value, 0, ctx.sumsOverKeys.getCaptures());
-  };
-  Value reduced = ctx.reduction.getKeyOperands().front();
-  problem.firstRow = ctx.index(0);
-  problem.lastRow =
-      ctx.sub(ctx.dim(ctx.arg(reduced), ctx.keySource.rowDim()), ctx.index(1));
-  KeyRanges seen = emitKeyRanges(ctx.b, ctx.loc, problem);
+  KeyRanges seen = rangesOverKeys(ctx, ctx.index(0), lastReduced(ctx));
   // Where the region's integers wrap only the region knows which they are.
   return {ctx.select(seen.valid, seen.lower, ctx.row0),
           ctx.select(seen.valid, ctx.min(seen.upper, end), end)};
@@ -188,17 +236,24 @@ void mlir::attn::enterRowSums(ReductionContext &ctx, const KeyTile &tile,
                             /*transpose_lhs=*/true);
     // What is added in any order has rows for whole tiles.
     bool isBounded = sumsHaveOrder(ctx);
+    SmallVector<Value> counter;
+    if (sum.turns)
+      counter = {
+          ctx.batch, ctx.keyHead,
+          ctx.divide(tile.first, ctx.index(RowSumsKernel::blockRows)).first};
     auto add = tile::AccumulateOp::create(
         ctx.b, product, sum.sums, ctx.fromFirst(ctx.keyHead, tile.first),
         isBounded ? ctx.index(0) : Value(), isBounded ? ctx.numKeys : Value(),
+        sum.turns ? turnOf(ctx, tile) : Value(), sum.turns, counter,
         /*vector=*/false, /*any_order=*/!isBounded);
     if (!isBounded)
       add->setAttr(tile::fragmentOrderName, ctx.b.getUnitAttr());
   }
 }
 
-void RowSumsKernel::build(Value sums, Value result, Value numTiles,
+void RowSumsKernel::build(const RowSum &sum, bool clears, Value numTiles,
                           Value block) {
+  Value sums = sum.sums, result = clears ? Value() : sum.result;
   b.setInsertionPointToStart(&kernel.getBody().front());
   auto work = tile::WorkTileOp::create(b, loc, block, dim(sums, 0),
                                        dim(sums, 1), numTiles,
@@ -222,6 +277,11 @@ void RowSumsKernel::build(Value sums, Value result, Value numTiles,
     inFragmentOrder(tile::StoreOp::create(b, loc, fill(f32(0.0f), type), sums,
                                           at, /*lower=*/Value(),
                                           /*upper=*/Value(), /*vector=*/false));
+    // The first tile of keys has the first turn.
+    if (sum.turns)
+      memref::StoreOp::create(
+          b, loc, i32(0), sum.turns,
+          ValueRange{work.getBatch(), work.getHead(), work.getTile()});
   }
   tile::ReturnOp::create(b, loc);
 }

@@ -19,10 +19,14 @@ public:
   using KernelBuilder::KernelBuilder;
   /// Rows of one block.
   static constexpr int64_t blockRows = 64;
-  /// Clears `sums`, or rounds them to `result` where that is given.
-  void build(Value sums, Value result, Value numTiles, Value block);
+  /// Clears the sums, and with them counters of turns where there are some, or
+  /// rounds them to the result.
+  void build(const RowSum &sum, bool clears, Value numTiles, Value block);
 };
 
+/// Why blocks of a GPU cannot take turns in the sums over keys; empty where
+/// they can. Of each row it takes key tiles from the first to some last one.
+std::string whyNoTurns(AggregateOp overKeys, AggregateOp overQueries);
 /// Whether threads have all rows of a head, one after the other: sums in memory
 /// have an order.
 inline bool sumsHaveOrder(const ReductionContext &ctx) {

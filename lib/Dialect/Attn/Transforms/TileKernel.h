@@ -93,6 +93,8 @@ struct KeyLists {
 struct RowSum {
   unsigned weight, operand;
   Value sums, result;
+  /// Counters for each tile of rows, where blocks add one after the other.
+  Value turns = {};
 };
 
 /// One tile of keys.

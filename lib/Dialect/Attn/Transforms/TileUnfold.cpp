@@ -274,7 +274,9 @@ SmallVector<Value> UnfoldKernel::back(Value key, ValueRange state,
                     .front();
     tile::AccumulateOp::create(b, loc, sum, output,
                                ValueRange{batch, item, key, index(0)}, Value(),
-                               Value(), /*vector=*/false, /*any_order=*/false);
+                               Value(), /*turn=*/Value(), /*counters=*/Value(),
+                               /*counter=*/ValueRange(), /*vector=*/false,
+                               /*any_order=*/false);
   }
   SmallVector<Value> ahead(ArrayRef(result).drop_front(numScores));
   if (!ofChannels.empty())

@@ -250,6 +250,18 @@ LogicalResult AccumulateOp::verify() {
       !tileOf(getValue()).getElementType().isF32())
     return emitOpError("expected a tile and a destination of f32, but got ")
            << tileOf(getValue()) << " and " << memref;
+  // (C10)
+  if (!getTurn())
+    return success();
+  auto counters = dyn_cast<MemRefType>(getCounters().getType());
+  if (!getAnyOrder())
+    return emitOpError("expected any_order with turns: blocks add to the same "
+                       "elements");
+  if (!counters || !counters.getElementType().isInteger(32) ||
+      counters.getRank() != int64_t(getCounter().size()))
+    return emitOpError("expected counters of i32, and ")
+           << getCounter().size() << " dimensions, as there are indices, but "
+           << "got " << getCounters().getType();
   return success();
 }
 

@@ -191,12 +191,25 @@ LogicalResult FragLoadOp::verify() {
 LogicalResult FragStoreOp::verify() {
   FragType frag = getValue().getType();
   SmemType tile = getTile().getType();
-  if (failed(verifySameShape(*this, frag, tile)))
+  if (bool(getRow()) != bool(getCol()))
+    return emitOpError("expected a column where there is a row, and a row "
+                       "where there is a column");
+  if (!getRow() && failed(verifySameShape(*this, frag, tile)))
     return failure();
+  if (getRow() && (!getFragmentOrder() || tile.getRows() % frag.getRows() ||
+                   tile.getCols() % frag.getCols() ||
+                   tile.getElementType() != frag.getElementType()))
+    return emitOpError(
+               "expected fragment_order, and a tile of whole parts like "
+               "the fragment, but got ")
+           << tile << " and " << frag;
   if (frag.getLayout() == Layout::B)
     return emitOpError("expected an acc or a fragment, but got b");
-  if (getFragmentOrder() && (tile.getSwizzle() || tile.getTransposed()))
-    return emitOpError("expected a plain tile with fragment_order, but got ")
+  if (getFragmentOrder() &&
+      (tile.getSwizzle() || tile.getTransposed() || tile.getBoxes() != 1 ||
+       !tile.getElementType().isF32()))
+    return emitOpError("expected a plain tile of f32 with fragment_order, but "
+                       "got ")
            << tile;
   if (tile.getTransposed() && !is16Bit(frag.getElementType()))
     return emitOpError("expected 16-bit elements in a transposed store, but "

@@ -651,3 +651,20 @@ LogicalResult BulkWaitOp::verify() {
            << int64_t(getPending());
   return success();
 }
+
+//===----------------------------------------------------------------------===//
+// Turns of blocks
+//===----------------------------------------------------------------------===//
+
+template <typename OpT> static LogicalResult verifyBlockTurn(OpT op) {
+  auto type = cast<MemRefType>(op.getCounters().getType());
+  if (type.getElementType().isInteger(32) &&
+      type.getRank() == int64_t(op.getIndices().size()))
+    return success();
+  return op.emitOpError("expected counters of i32, and an index for each of "
+                        "their dimensions, but got ")
+         << type << " and " << op.getIndices().size();
+}
+
+LogicalResult BlockTurnWaitOp::verify() { return verifyBlockTurn(*this); }
+LogicalResult BlockTurnPassOp::verify() { return verifyBlockTurn(*this); }

@@ -92,6 +92,12 @@ bool RolesAnalysis::analyseExchange(tile::DotOp dot) {
     return false;
   plan.exchange.tile = tile;
   plan.exchange.byRows = byRows;
+  for (Operation *user : dot->getUsers())
+    if (cast<tile::AccumulateOp>(user).getTurn())
+      plan.sums.tile =
+          SmemType::get(dot.getContext(), product.getRows(), product.getCols(),
+                        product.getElementType(), /*swizzle=*/0, /*boxes=*/1,
+                        /*pitch=*/product.getRows(), /*transposed=*/false);
   return true;
 }
 
@@ -593,6 +599,8 @@ SmemType RolesPlan::getMergedTile(MLIRContext *context) const {
         (ring.isWhole ? 1 : plan.rowMembers()) * ring.tile.getBytes();
   if (plan.exchange.tile)
     demand.exchange += RolesExchange::slots * plan.exchange.tile.getBytes();
+  if (plan.sums.tile)
+    demand.exchange += RolesSums::slots * plan.sums.tile.getBytes();
   if (plan.mergeTile)
     demand.exchange += plan.mergeTile.getBytes();
   if (plan.mergedBlocks > 1)

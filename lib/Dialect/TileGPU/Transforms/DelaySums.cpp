@@ -42,10 +42,17 @@ struct SumStep {
   SmallVector<Operation *> views;
   MmaIssueOp issue;
   MmaWaitOp wait;
-  GlobalReduceOp sum;
+  /// What is done with the product: it is added to memory, or put into a slot
+  /// of a ring for who adds it.
+  SmallVector<Operation *> sums;
 
   Block *block() const { return exchange->getBlock(); }
-  ValueRange place() const { return sum->getOperands().drop_front(2); }
+  GlobalReduceOp reduce() const { return dyn_cast<GlobalReduceOp>(sums[0]); }
+  /// Where in memory the product belongs, which who adds it knows by itself.
+  ValueRange place() const {
+    return reduce() ? ValueRange(reduce()->getOperands().drop_front(2))
+                    : ValueRange();
+  }
 };
 
 class Delayer {
@@ -70,6 +77,27 @@ private:
   SmallVector<Value> last;
 };
 } // namespace
+
+/// Whether `user` of the product adds it, or stores it to a slot of the step's
+/// number, which the step gives away.
+static bool findSums(SumStep &step, Operation *user) {
+  step.sums = {user};
+  if (isa<GlobalReduceOp>(user))
+    return true;
+  auto store = dyn_cast<FragStoreOp>(user);
+  auto slot =
+      store ? store.getTile().getDefiningOp<RingAcquireOp>() : RingAcquireOp();
+  if (!slot || slot->getBlock() != user->getBlock() ||
+      slot.getCounter() != step.exchange.getCounter())
+    return false;
+  for (Operation *other : slot.getRing().getUsers())
+    if (auto commit = dyn_cast<RingCommitOp>(other);
+        commit && commit->getBlock() == user->getBlock()) {
+      step.sums = {slot, store, commit};
+      return commit.getCounter() == slot.getCounter();
+    }
+  return false;
+}
 
 static std::optional<SumStep> findStep(Block &block) {
   SumStep step;
@@ -105,8 +133,8 @@ static std::optional<SumStep> findStep(Block &block) {
   if (!step.wait || step.wait->getBlock() != &block ||
       step.wait.getTokens().size() != 1 || !step.wait->hasOneUse())
     return std::nullopt;
-  step.sum = dyn_cast<GlobalReduceOp>(*step.wait->user_begin());
-  if (!step.sum || step.sum->getBlock() != &block)
+  Operation *user = *step.wait->user_begin();
+  if (user->getBlock() != &block || !findSums(step, user))
     return std::nullopt;
   return step;
 }
@@ -121,8 +149,10 @@ bool Delayer::findLoops(Block &block) {
     if (!counter || counter.getOwner() != loop.getBody() ||
         counter == loop.getInductionVar() ||
         loop->isBeforeInBlock(first.exchange) ||
-        step->sum->getNumOperands() != first.sum->getNumOperands() ||
-        step->sum.getDestination() != first.sum.getDestination())
+        step->sums.size() != first.sums.size() ||
+        step->place().size() != first.place().size() ||
+        (step->reduce() &&
+         step->reduce().getDestination() != first.reduce().getDestination()))
       return false;
     auto next = loop.getTiedLoopYieldedValue(counter)
                     ->get()
@@ -152,15 +182,18 @@ SumStep Delayer::clone(SumStep &step, Value counter, ValueRange place) {
     rewriter.clone(*view, mapping);
   made.issue = cast<MmaIssueOp>(rewriter.clone(*step.issue, mapping));
   made.wait = cast<MmaWaitOp>(rewriter.clone(*step.wait, mapping));
-  made.sum = cast<GlobalReduceOp>(rewriter.clone(*step.sum, mapping));
-  made.sum->setOperands(2, place.size(), place);
+  for (Operation *op : step.sums)
+    made.sums.push_back(rewriter.clone(*op, mapping));
+  if (made.reduce())
+    made.reduce()->setOperands(2, place.size(), place);
   return made;
 }
 
 void Delayer::erase(SumStep &step) {
-  for (Operation *op : {step.sum.getOperation(), step.wait.getOperation(),
-                        step.issue.getOperation()})
+  for (Operation *op : llvm::reverse(step.sums))
     rewriter.eraseOp(op);
+  rewriter.eraseOp(step.wait);
+  rewriter.eraseOp(step.issue);
   for (Operation *view : llvm::reverse(step.views))
     if (view->use_empty())
       rewriter.eraseOp(view);
@@ -193,7 +226,7 @@ void Delayer::carry(unsigned number) {
     last[i] = loop.getResult(base + k);
   }
   // Behind the products of this step's first weights.
-  Operation *behind = nullptr, *sum = step.sum;
+  Operation *behind = nullptr, *sum = step.sums.front();
   for (auto issue : step.block()->getOps<MmaIssueOp>())
     if (issue->isBeforeInBlock(step.exchange))
       behind = issue;
@@ -209,7 +242,8 @@ void Delayer::carry(unsigned number) {
   } else {
     step.exchange->moveBefore(step.wait);
   }
-  made.sum->moveBefore(sum);
+  for (Operation *op : made.sums)
+    op->moveBefore(sum);
   erase(step);
   countPending(loop.getBody());
 }
@@ -243,7 +277,14 @@ bool Delayer::run(Block &block) {
   rewriter.setInsertionPoint(end.slot);
   Value left = before(loop.getResult(counter), end.slot.getLoc());
   end.slot.getCounterMutable().assign(left);
-  end.sum->setOperands(2, last.size(), last);
+  if (end.reduce())
+    end.reduce()->setOperands(2, last.size(), last);
+  for (Operation *op : end.sums) {
+    if (auto acquire = dyn_cast<RingAcquireOp>(op))
+      acquire.getCounterMutable().assign(left);
+    else if (auto commit = dyn_cast<RingCommitOp>(op))
+      commit.getCounterMutable().assign(left);
+  }
   erase(first);
   countPending(&block);
   return true;

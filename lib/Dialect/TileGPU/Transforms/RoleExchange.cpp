@@ -79,8 +79,11 @@ void Consumer::cloneExchanged(tile::DotOp dot) {
                   .getResult());
 }
 
-/// Adds the member's part of a product of exchanged weights to memory.
+/// Adds the member's part of a product of exchanged weights to memory, or puts
+/// it where a warp does when it is the block's turn.
 void Consumer::cloneSum(tile::AccumulateOp sum) {
+  if (sum.getTurn())
+    return handOver(sum);
   Location loc = sum.getLoc();
   auto clone = cast<tile::AccumulateOp>(b.clone(*sum, mapping));
   OpBuilder::InsertionGuard guard(b);
@@ -93,4 +96,55 @@ void Consumer::cloneSum(tile::AccumulateOp sum) {
       b, loc, member, i32(byRows ? type.getRows() : type.getCols(), loc));
   first = arith::IndexCastOp::create(b, loc, b.getIndexType(), first);
   index.set(arith::AddIOp::create(b, loc, index.get(), first));
+}
+
+void Consumer::handOver(tile::AccumulateOp sum) {
+  Location loc = sum.getLoc();
+  RolesSums &sums = plan.sums;
+  Value part = mapping.lookup(sum.getValue());
+  auto type = cast<tile::TileType>(part.getType());
+  auto held =
+      FragType::get(b.getContext(), type.getRows(), type.getCols(),
+                    type.getElementType(), Layout::Acc, Scope::Warpgroup);
+  Value registers =
+      UnrealizedConversionCastOp::create(b, loc, held, part).getResult(0);
+  bool byRows = plan.exchange.byRows;
+  // The same in all steps, one of which may be put off to another.
+  Value zero, first;
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(member.getParentBlock());
+    zero = i32(0, loc);
+    first = arith::MulIOp::create(
+        b, loc, member, i32(byRows ? type.getRows() : type.getCols(), loc));
+  }
+  Value slot = RingAcquireOp::create(b, loc, sums.tile, sums.ring, exchanged)
+                   .getResult(0);
+  FragStoreOp::create(b, loc, registers, slot, byRows ? first : zero,
+                      byRows ? zero : first, /*fragment_order=*/true);
+  RingCommitOp::create(b, loc, sums.ring, exchanged);
+}
+
+/// Members may fill a slot again when it has been read; the turn is passed on
+/// when it has been added.
+void Adder::cloneTileOp(Operation *op) {
+  auto sum = dyn_cast<tile::AccumulateOp>(op);
+  if (!sum || !sum.getTurn())
+    return;
+  Location loc = op->getLoc();
+  RolesSums &sums = plan.sums;
+  auto positions = [&](ValueRange indices) {
+    return llvm::map_to_vector(indices, [&](Value v) { return toI32(v); });
+  };
+  Value counters = mapping.lookup(sum.getCounters());
+  Value turn = toI32(sum.getTurn());
+  SmallVector<Value> counter = positions(sum.getCounter());
+  Value slot =
+      RingWaitOp::create(b, loc, sums.tile, sums.ring, exchanged).getResult(0);
+  BlockTurnWaitOp::create(b, loc, counters, counter, turn);
+  BulkReduceOp::create(b, loc, slot, mapping.lookup(sum.getDestination()),
+                       positions(sum.getIndices()));
+  BulkWaitOp::create(b, loc, /*pending=*/0);
+  RingReleaseOp::create(b, loc, sums.ring, exchanged, ValueRange());
+  BlockTurnPassOp::create(b, loc, counters, counter, turn);
 }

@@ -256,11 +256,14 @@ static bool hasSteps(Operation &op) {
 
 /// Loops and branches that make tiles, but take none from a ring, are the
 /// consumers' own, as are those that rows decide on.
-bool Producer::takesPartIn(Operation &op) {
+static bool concernsCopies(Operation &op) {
   return !isa<scf::ForOp, scf::IfOp>(op) || hasSteps(op) ||
          !op.getNumResults() ||
          !llvm::all_of(op.getResultTypes(), llvm::IsaPred<tile::TileType>);
 }
+
+bool Producer::takesPartIn(Operation &op) { return concernsCopies(op); }
+bool Adder::takesPartIn(Operation &op) { return concernsCopies(op); }
 
 /// Finds where in `region` the next item is drawn: once on every path.
 void Producer::planDraw(Region &region) {

@@ -54,7 +54,7 @@ private:
   ForeachOp createRole(StringRef name, Scope scope, int64_t count,
                        int64_t registers, ValueRange initial, bool leads);
   void buildRole(StringRef name, Scope scope, int64_t count, int64_t registers,
-                 std::optional<Share> share);
+                 std::optional<Share> share, bool adds = false);
   void buildDrawingRole(int64_t registers);
   void buildRoles();
   void rewriteLaunch(tile::LaunchOp launch);
@@ -167,6 +167,9 @@ void Specializer::createRings() {
   if (plan.exchange.tile)
     plan.exchange.ring = createRing({plan.exchange.tile}, RolesExchange::slots,
                                     Fill::Exchange, all, none, none);
+  if (plan.sums.tile)
+    plan.sums.ring = createRing({plan.sums.tile}, RolesSums::slots, Fill::Warps,
+                                all, count(1), none);
   if (plan.mergeTile)
     plan.mergeScratch = SmemAllocOp::create(b, kernel.getLoc(), plan.mergeTile,
                                             /*offset=*/IntegerAttr());
@@ -216,9 +219,11 @@ ForeachOp Specializer::createRole(StringRef name, Scope scope, int64_t count,
 }
 
 /// A role whose program is made of the kernel's body: that of a producer, which
-/// copies a share of the tiles, or of the consumer.
+/// copies a share of the tiles, of the warp that adds to memory, or of the
+/// consumer.
 void Specializer::buildRole(StringRef name, Scope scope, int64_t count,
-                            int64_t registers, std::optional<Share> share) {
+                            int64_t registers, std::optional<Share> share,
+                            bool adds) {
   OpBuilder::InsertionGuard guard(b);
   bool draws = share && *share != Share::Values;
   ForeachOp loop = createRole(name, scope, count, registers, {zero, zero},
@@ -231,6 +236,8 @@ void Specializer::buildRole(StringRef name, Scope scope, int64_t count,
   if (share)
     program = std::unique_ptr<RoleBuilder>(
         producer = new Producer(plan, b, std::move(own), *share));
+  else if (adds)
+    program = std::make_unique<Adder>(plan, b, std::move(own));
   else
     program = std::make_unique<Consumer>(plan, b, std::move(own), member);
   program->items = loop.getRegionIterArgs()[0];
@@ -261,6 +268,9 @@ void Specializer::buildRoles() {
             plan.valuesApart ? Share::AllButValues : Share::All);
   if (plan.valuesApart)
     buildRole("load_values", Scope::Warp, 1, producerRegisters, Share::Values);
+  if (plan.sums.tile)
+    buildRole("add", Scope::Warp, 1, producerRegisters, /*share=*/std::nullopt,
+              /*adds=*/true);
   buildRole("compute", plan.keyWarps ? Scope::Warp : Scope::Warpgroup,
             plan.members(),
             ::attn::onchip::computeRegisters(plan.members(), target),

@@ -99,12 +99,24 @@ struct RolesExchange {
   Value ring;
 };
 
+/// Products that blocks add to memory one after the other. Members put their
+/// parts into a slot of a ring; a warp of its own waits for the block's turn,
+/// adds the slot and passes the turn on, beside the next steps.
+struct RolesSums {
+  /// What a slot holds, as memory does: accumulators of all rows and columns.
+  /// Null where no sum takes turns.
+  SmemType tile;
+  Value ring;
+  static constexpr int64_t slots = 2;
+};
+
 /// What the pass has found out about a kernel.
 struct RolesPlan {
   int64_t rows = 0, blockQ = 0;
   SmallVector<RolesRing> queries, steps;
   RolesColumns columns;
   RolesExchange exchange;
+  RolesSums sums;
   /// The place of each key or value load within its step.
   DenseMap<Operation *, unsigned> place;
   /// The last operation that reads the queries, at the top or in `branch`.
@@ -305,6 +317,26 @@ private:
   llvm::SmallPtrSet<Region *, 4> drawn;
 };
 
+/// Adds what members have put together to memory, when it is the block's turn.
+class Adder : public RoleBuilder {
+public:
+  Adder(RolesPlan &plan, OpBuilder &b, IRMapping mapping)
+      : RoleBuilder(plan, b, std::move(mapping)) {}
+
+protected:
+  void cloneLoad(tile::LoadOp) override {}
+  void cloneRows(tile::RowsOp) override { exchanged = steps; }
+  void cloneTileOp(Operation *op) override;
+  Type convert(Type type) override {
+    return isa<tile::TileType>(type) ? Type() : type;
+  }
+  bool takesPartIn(Operation &op) override;
+
+private:
+  /// The number of the step whose product is added.
+  Value exchanged;
+};
+
 /// A step on part of the keys of its tiles.
 class HalfStep {
 public:
@@ -385,6 +417,7 @@ private:
                int64_t channels);
   void cloneExchanged(tile::DotOp dot);
   void cloneSum(tile::AccumulateOp sum);
+  void handOver(tile::AccumulateOp sum);
   Value takeOwnRows(RolesRing &ring, tile::LoadOp load);
   void waitForSlots(Value use);
   void releaseSlots(Value use);

@@ -678,7 +678,8 @@ def Attn_FusedOp : Attn_Op<"fused", [
     `threads` threads with ceil(n / threads) items each do no more than 7 / 5 of
     the work, which is what two kernels do; else these run. Sizes alone decide,
     so that the same sizes give the same bits. On a GPU each tile of keys is a work
-    item, `threads` says nothing, and both aggregates have `attn.any_order`.
+    item, and `threads` says nothing. They add in turns, or in any order where both
+    aggregates have `attn.any_order`.
 
     Example:
 

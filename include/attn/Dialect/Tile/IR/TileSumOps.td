@@ -18,7 +18,12 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
     kernel that overlap in memory start at the same row: then sums have the order
     of the program, and two runs give the same bits. With `any_order`
     other blocks may add to them, each element at once; the order, and so the
-    last bits of sums of three or more numbers, are those of the run.
+    last bits of sums of three or more numbers, are those of the run. With a
+    `turn` of a counter in memory as well, the blocks add one after the other: the
+    tile is added when the counter is `turn`, which then becomes `turn` + 1. Work
+    tiles with lower turns have to be drawn before those with higher ones, or
+    nobody comes to add. Producer and compute roles alone have someone who keeps
+    turns.
 
     Example:
 
@@ -30,6 +35,9 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
     tile.accumulate %dq, %DQ[%b, %h, %i0, %zero] rows(%zero to %rows)
         : !tile.tile<64x128xf32>, memref<?x?x?x128xf32>
     tile.accumulate any_order %dq, %DQ[%b, %h, %i0, %zero] rows(%zero to %rows)
+        : !tile.tile<64x128xf32>, memref<?x?x?x128xf32>
+    tile.accumulate any_order %dq, %DQ[%b, %h, %i0, %zero]
+        turn(%n of %counters[%b, %h, %m] : memref<?x?x?xi32>)
         : !tile.tile<64x128xf32>, memref<?x?x?x128xf32>
     #   return
     # }
@@ -45,6 +53,11 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
         "indices are; there is no bound if absent.">:$lower,
     Arg<Optional<Index>, "End of the rows of memory that are added to; goes "
         "with `lower`.">:$upper,
+    Arg<Optional<Index>, "The counter's value when the tile is added.">:$turn,
+    Arg<Optional<AnyMemRef>, "Counters of i32 that say whose turn it "
+        "is.", [MemRead, MemWrite]>:$counters,
+    Arg<Variadic<Index>, "Which of them, one index for each of their "
+        "dimensions.">:$counter,
     Arg<UnitAttr, "Memory has one element for each row, and no dimension of "
         "columns.">:$vector,
     Arg<UnitAttr, "Other blocks may add to the same elements, in any "
@@ -52,6 +65,7 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     (`any_order` $any_order^)? (`vector` $vector^)? $value `,`
     $destination `[` $indices `]` (`rows` `(` $lower^ `to` $upper `)`)?
+    (`turn` `(` $turn^ `of` $counters `[` $counter `]` `:` type($counters) `)`)?
     attr-dict `:` type($value) `,` type($destination)
   }];
   let hasVerifier = 1;

@@ -161,4 +161,65 @@ def TileGPU_HoldOp : TileGPU_Op<"hold", [MemoryEffects<[MemRead, MemWrite]>]> {
   let hasVerifier = 1;
 }
 
+//===----------------------------------------------------------------------===//
+// Turns of blocks
+//===----------------------------------------------------------------------===//
+
+class TileGPU_BlockTurnOp<string mnemonic, list<MemoryEffect> effects>
+    : TileGPU_Op<mnemonic> {
+  let arguments = (ins
+    Arg<AnyMemRef, "Counters of i32 in memory.", effects>:$counters,
+    Arg<Variadic<I32>, "Which of them, one index for each "
+        "dimension.">:$indices,
+    Arg<I32, "The number of the turn.">:$turn);
+  let assemblyFormat = [{
+    $counters `[` $indices `]` `turn` `(` $turn `)` attr-dict
+    `:` type($counters)
+  }];
+  let hasVerifier = 1;
+}
+
+def TileGPU_BlockTurnWaitOp
+    : TileGPU_BlockTurnOp<"block_turn.wait", [MemRead, MemWrite]> {
+  let summary = "Waits until a counter in memory says that it is one's turn";
+  let description = [{
+    What other blocks wrote before they passed the turn is seen behind it. A
+    warp that has nothing else to do looks at the counter again and again. The
+    blocks that have the turns before must have begun: work tiles that are drawn
+    in the order of their turns have.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%counters: memref<?x?x?xi32>, %b: i32, %h: i32,
+    #     %m: i32, %n: i32) {
+    tile_gpu.block_turn.wait %counters[%b, %h, %m] turn(%n) : memref<?x?x?xi32>
+    tile_gpu.block_turn.pass %counters[%b, %h, %m] turn(%n) : memref<?x?x?xi32>
+    #   return
+    # }
+    ```
+  }];
+}
+
+def TileGPU_BlockTurnPassOp
+    : TileGPU_BlockTurnOp<"block_turn.pass", [MemRead, MemWrite]> {
+  let summary = "Gives the turn to who has the next number";
+  let description = [{
+    Sets the counter to `turn` + 1, when the warp's bulk copies and reductions
+    are in memory. What it has written, and other warps of the block before they
+    arrived at a barrier that it has waited for, is seen by who takes the turn.
+    See `tile_gpu.block_turn.wait`.
+
+    Example:
+
+    ```mlir
+    # func.func @example(%counters: memref<?x?x?xi32>, %b: i32, %h: i32,
+    #     %m: i32, %n: i32) {
+    tile_gpu.block_turn.pass %counters[%b, %h, %m] turn(%n) : memref<?x?x?xi32>
+    #   return
+    # }
+    ```
+  }];
+}
+
 #endif // ATTN_DIALECT_TILEGPU_IR_TILEGPUBARRIEROPS_TD

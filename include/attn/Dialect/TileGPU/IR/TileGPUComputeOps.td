@@ -326,15 +326,14 @@ def TileGPU_FragLoadOp : TileGPU_Op<"frag.load"> {
   let hasVerifier = 1;
 }
 
-def TileGPU_FragStoreOp : TileGPU_Op<"frag.store"> {
+def TileGPU_FragStoreOp : TileGPU_Op<"frag.store", [AttrSizedOperandSegments]> {
   let summary = "Writes a fragment into a tile";
   let description = [{
     16-bit fragments (`acc` or `a`, which have the same registers) by stmatrix;
-    into a transposed view by its transposing form. With `fragment_order` each
-    thread writes its registers one after the other: a form that only a bulk
-    copy or reduction, and a later kernel that knows it, may read. A warp that
-    stores a warp's fragment sees it in its own later reads; others, and a
-    warpgroup, need a barrier.
+    into a transposed view by its transposing form. With `fragment_order` 16 rows
+    lie as accumulators do (`tile.fragment_order`), for a bulk copy or reduction
+    and a later kernel; `at` says where a part of the tile belongs. A warp that
+    stores a warp's fragment sees it in its own later reads; others need a barrier.
 
     Example:
 
@@ -350,14 +349,21 @@ def TileGPU_FragStoreOp : TileGPU_Op<"frag.store"> {
   }];
   let arguments = (ins
     Arg<TileGPU_FragType, "An `acc` or `a` fragment.">:$value,
-    Arg<TileGPU_SmemType, "The tile, of the fragment's rows, columns and "
-        "element type.", [MemWrite]>:$tile,
-    Arg<UnitAttr, "Each thread writes its registers one after the other, "
-        "whatever rows and columns they are.">:$fragment_order);
+    Arg<TileGPU_SmemType, "The tile, of the fragment's element type, and "
+        "without `at` of its rows and columns.", [MemWrite]>:$tile,
+    Arg<Optional<I32>, "The fragment's first row in the tile.">:$row,
+    Arg<Optional<I32>, "Its first column; goes with `row`.">:$col,
+    Arg<UnitAttr, "16 rows of the tile lie as accumulators do.">:$fragment_order);
   let assemblyFormat = [{
-    $value `,` $tile (`fragment_order` $fragment_order^)? attr-dict
+    $value `,` $tile (`at` `(` $row^ `,` $col `)`)?
+    (`fragment_order` $fragment_order^)? attr-dict
     `:` type($value) `,` type($tile)
   }];
+  let builders = [OpBuilder<(ins "Value":$value, "Value":$tile,
+                                 "bool":$fragment_order), [{
+    build($_builder, $_state, value, tile, /*row=*/Value(), /*col=*/Value(),
+          fragment_order);
+  }]>];
   let hasVerifier = 1;
 }
 

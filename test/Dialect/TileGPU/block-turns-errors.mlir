@@ -1,0 +1,17 @@
+// RUN: attn-opt %s --split-input-file --verify-diagnostics
+
+// Turns of blocks at a counter in memory.
+
+func.func @turns_of_floats(%m: memref<64xf32>, %c: i32) {
+  // expected-error @below {{expected counters of i32, and an index for each of their dimensions, but got 'memref<64xf32>' and 1}}
+  tile_gpu.block_turn.wait %m[%c] turn(%c) : memref<64xf32>
+  return
+}
+
+// -----
+
+func.func @turns_elsewhere(%m: memref<64x64xi32>, %c: i32) {
+  // expected-error @below {{expected counters of i32, and an index for each of their dimensions, but got 'memref<64x64xi32>' and 1}}
+  tile_gpu.block_turn.pass %m[%c] turn(%c) : memref<64x64xi32>
+  return
+}
