@@ -580,8 +580,13 @@ bool RolesAnalysis::run() {
   plan.firstKeys = findFirstKeys();
   plan.valuesApart = loadsValuesApart();
   // One slot of queries and two of keys and values have to fit.
-  return ::attn::onchip::stagesThatFit(sharedDemand(kernel, plan), target) >=
-         ::attn::onchip::leastStages;
+  auto fits = [&] {
+    return ::attn::onchip::stagesThatFit(sharedDemand(kernel, plan), target) >=
+           ::attn::onchip::leastStages;
+  };
+  if (plan.sums.tile && !fits())
+    plan.sums.slots = 1;
+  return fits();
 }
 
 SmemType RolesPlan::getMergedTile(MLIRContext *context) const {
@@ -600,7 +605,7 @@ SmemType RolesPlan::getMergedTile(MLIRContext *context) const {
   if (plan.exchange.tile)
     demand.exchange += RolesExchange::slots * plan.exchange.tile.getBytes();
   if (plan.sums.tile)
-    demand.exchange += RolesSums::slots * plan.sums.tile.getBytes();
+    demand.exchange += plan.sums.slots * plan.sums.tile.getBytes();
   if (plan.mergeTile)
     demand.exchange += plan.mergeTile.getBytes();
   if (plan.mergedBlocks > 1)

@@ -168,7 +168,7 @@ void Specializer::createRings() {
     plan.exchange.ring = createRing({plan.exchange.tile}, RolesExchange::slots,
                                     Fill::Exchange, all, none, none);
   if (plan.sums.tile)
-    plan.sums.ring = createRing({plan.sums.tile}, RolesSums::slots, Fill::Warps,
+    plan.sums.ring = createRing({plan.sums.tile}, plan.sums.slots, Fill::Warps,
                                 all, count(1), none);
   if (plan.mergeTile)
     plan.mergeScratch = SmemAllocOp::create(b, kernel.getLoc(), plan.mergeTile,

@@ -107,7 +107,8 @@ struct RolesSums {
   /// Null where no sum takes turns.
   SmemType tile;
   Value ring;
-  static constexpr int64_t slots = 2;
+  /// One where there is no room for two.
+  int64_t slots = 2;
 };
 
 /// What the pass has found out about a kernel.
