@@ -544,10 +544,12 @@ SmallVector<Operation *> Orderer::splitMap() {
     MapOp c = build(rest, map,
                     unpacks ? Value(behindFirst[crossed]->pack)
                             : Value(a.getResult(crossed)));
-    // What is read for that comes behind the second product where registers of
-    // long steps have a product of the step before.
+    // What is read for that comes behind the second product where a product of
+    // the step before has the registers, but for short steps that add it to
+    // memory from there.
+    bool adds = !block->getOps<GlobalReduceOp>().empty();
+    bool isEarly = holdsWeights && (!unpacks || (isShort && adds));
     for (Operation *load : loadsOf(c)) {
-      bool isEarly = isShort || (holdsWeights && !unpacks);
       load->moveBefore(isEarly ? second.getOperation() : c.getOperation());
       reads.push_back(load);
     }
