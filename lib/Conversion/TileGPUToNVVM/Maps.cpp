@@ -98,6 +98,7 @@ public:
 private:
   void findElements();
   void findDependences();
+  SmallVector<size_t> orderElements();
   void findSteps();
   void setArguments(Positions &known, size_t index);
   LogicalResult lowerElement(size_t index);
@@ -191,6 +192,27 @@ void MapLowering::findDependences() {
     for (Value result : inner->getResults())
       dependence[result] = kinds.back();
   }
+}
+
+/// Elements as they are made: those of a row one behind the other where a
+/// thread selects by the words of a mask that it has for each row. ptxas then
+/// begins with the first row's exponentials while it selects in the second.
+SmallVector<size_t> MapLowering::orderElements() {
+  auto order = llvm::to_vector(llvm::seq<size_t>(elements.size()));
+  bool hasWords = llvm::any_of(op.getInputs(), [](Value input) {
+    auto vec = dyn_cast<VecType>(input.getType());
+    return vec && vec.getAxis() == Axis::Row &&
+           vec.getElementType().isInteger(32);
+  });
+  bool selects = llvm::any_of(operations, [&](Operation *inner) {
+    auto select = dyn_cast<arith::SelectOp>(inner);
+    return select && dependence.lookup(select.getCondition()) == OnBoth;
+  });
+  if (shapeType && hasWords && selects)
+    llvm::stable_sort(order, [&](size_t x, size_t y) {
+      return elements[x].first < elements[y].first;
+    });
+  return order;
 }
 
 /// Positions are a whole number of columns away from the first of a row.
@@ -406,7 +428,7 @@ LogicalResult MapLowering::lowerElement(size_t index) {
       return failure();
   for (auto [output, yielded] :
        llvm::zip_equal(outputs, body.getTerminator()->getOperands()))
-    output.push_back(k.scalar(yielded));
+    output[index] = k.scalar(yielded);
   return success();
 }
 
@@ -432,8 +454,8 @@ LogicalResult MapLowering::lower() {
   findSteps();
   Positions known(e, body);
   llvm::SaveAndRestore<Positions *> scoped(k.positions, &known);
-  outputs.resize(op.getNumResults());
-  for (size_t index = 0; index < elements.size(); ++index) {
+  outputs.assign(op.getNumResults(), Values(elements.size()));
+  for (size_t index : orderElements()) {
     setArguments(known, index);
     if (failed(lowerElement(index)))
       return failure();
