@@ -25,6 +25,28 @@ func.func @ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
   return %o : tensor<?x?x?x64xbf16>
 }
 
+// Ids and where the keys are: elements take three operations, and become bits.
+// CHECK-LABEL: @causal_ids
+// CHECK: attn.listed_keys = "bits"
+func.func @causal_ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+    %v: tensor<?x?x?x64xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>) values(%v : tensor<?x?x?x64xbf16>) captures(%ids : tensor<?xi32>)
+      {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>}
+    mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %id: tensor<?xi32>):
+      %row = arith.index_cast %i : i32 to index
+      %key = arith.index_cast %j : i32 to index
+      %x = tensor.extract %id[%row] : tensor<?xi32>
+      %y = tensor.extract %id[%key] : tensor<?xi32>
+      %same = arith.cmpi eq, %x, %y : i32
+      %before = arith.cmpi sle, %j, %i : i32
+      %live = arith.andi %before, %same : i1
+      attn.yield %live : i1
+    } -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+
 // An element for each pair: the lists have these.
 // CHECK-LABEL: @pairs
 // CHECK: attn.listed_keys = "bits"

@@ -118,8 +118,15 @@ bool mlir::attn::paysBits(ReductionOpInterface op) {
   // A word of bits takes half an instruction for each of a thread's elements,
   // and its load: masks of a comparison or two are as fast without, and of a
   // distance (four instructions) faster (measured: docs/performance).
-  constexpr int64_t mostOps = 4;
-  return readsPairs(op) || countPairOps(op.getMaskBody()) > mostOps;
+  // Beside what is read of keys, two comparisons are slower.
+  constexpr int64_t mostOps = 4, mostOpsOfSamples = 2;
+  if (op.getMaskBody().empty())
+    return false;
+  bool readsKeys =
+      llvm::any_of(::attn::MaskAnalysis(op.getMaskBody()).getSamples(),
+                   [](auto sample) { return sample.onKey; });
+  return readsPairs(op) || countPairOps(op.getMaskBody()) >
+                               (readsKeys ? mostOpsOfSamples : mostOps);
 }
 
 bool mlir::attn::scoresReadPairs(ReductionOpInterface op) {
