@@ -271,11 +271,10 @@ int64_t attn::leastPartKeys(const TargetInfo &target) {
   return target.isCpu() ? partKeys : gpuPartKeys;
 }
 
-int64_t attn::mostHeadsAbreast(const ScheduleProblem &problem,
-                               const TargetInfo &target) {
-  if (target.headsAbreast > 1 && problem.listed)
-    return listedHeads;
-  return target.headsAbreast;
+int64_t attn::mostHeadsAbreast(bool isUneven, const TargetInfo &target) {
+  // Short tiles of many heads fill the end behind the long ones.
+  return target.headsAbreast > 1 && isUneven ? unevenHeads
+                                             : target.headsAbreast;
 }
 
 int64_t attn::fixedPartKeys(int64_t blockK) {

@@ -417,6 +417,9 @@ void Session::printDeviceTraffic(const char *text) {
   model.blockK = findNumber(text, "block_k = ");
   model.headsAbreast =
       std::max<int64_t>(findNumber(text, "heads abreast: at most "), 1);
+  model.sectionKeys = findNumber(text, "as many as have ");
+  model.someHeads = findNumber(text, " keys, or ");
+  model.someKeys = findNumber(text, " that have ");
   model.cacheBytes = findNumber(text, "cache of ");
   model.blocks = findNumber(text, "device: ");
   model.cluster = findSharers(text);

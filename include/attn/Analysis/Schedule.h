@@ -229,8 +229,14 @@ bool warpsHaveKeys(int64_t rows, const TargetInfo &target);
 inline constexpr int64_t mostKeysOfWarps = 128;
 
 /// The most heads that advance together, where a schedule does not say.
-int64_t mostHeadsAbreast(const ScheduleProblem &problem,
-                         const TargetInfo &target);
+/// `isUneven`: some rows have more keys than others.
+int64_t mostHeadsAbreast(bool isUneven, const TargetInfo &target);
+
+/// Where more than `someHeads` may advance together that have different numbers
+/// of keys, as many do as leave these in a part of the cache that has room for
+/// `sectionKeys`; some, if it has room for theirs.
+inline constexpr int64_t someHeads = 4;
+inline int64_t keysOfUneven(int64_t sectionKeys) { return sectionKeys / 3 * 2; }
 
 /// Keys of a part where the bits of a row depend on no other: the same number
 /// for all sizes, in whole tiles.

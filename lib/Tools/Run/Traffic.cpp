@@ -95,9 +95,13 @@ public:
       : spec(spec), blockQ(model.blockQ), blockK(blockK),
         tiles((spec.sq + blockQ - 1) / blockQ), heads(spec.b * spec.hq),
         group(std::max<int64_t>(spec.hq / std::max<int64_t>(spec.hk, 1), 1)) {
-    int64_t rowBytes = (spec.d + spec.dv) * int64_t(sizeOf(spec.dtype));
-    int64_t fit = model.cacheBytes / rowBytes / std::max<int64_t>(spec.sk, 1);
+    int64_t keys = std::max<int64_t>(spec.sk, 1);
+    int64_t fit = std::max(model.sectionKeys / keys,
+                           std::min(model.someKeys / keys, model.someHeads));
     abreast = std::min(std::max<int64_t>(fit, 1) * group, model.headsAbreast);
+    auto divideUp = [](int64_t x, int64_t y) { return (x + y - 1) / y; };
+    if (isMasked(spec) && heads > 0)
+      abreast = divideUp(heads, divideUp(heads, abreast));
   }
   bool take(Block &block) {
     if (first >= heads || tiles == 0)

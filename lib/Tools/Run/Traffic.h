@@ -27,6 +27,8 @@ struct DeviceModel {
   /// Blocks that run at once.
   int64_t blocks = 0;
   int64_t headsAbreast = 1, cacheBytes = 0;
+  /// As many advance together as have so many keys, or some that have others.
+  int64_t sectionKeys = 0, someHeads = 0, someKeys = 0;
   /// Blocks of a cluster.
   int64_t cluster = 1;
 };

@@ -1,13 +1,13 @@
 // RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-to-aggregate --attn-choose-schedule=explain=1 --verify-diagnostics | FileCheck %s
 
-// Under a mask the last rows come first; on a GPU four heads advance together,
+// Under a mask the last rows come first; on a GPU up to 32 heads advance together,
 // as long as their keys, of 512 bytes with their values, are in the cache.
 module attributes {attn.target = "sm_90a"} {
 func.func @masked(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                   %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @masked
-  // CHECK: order = longest_first, section = 4, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
+  // CHECK: order = longest_first, section = 32, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) {causal = #attn.causal<bottom_right>} -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
@@ -16,13 +16,13 @@ func.func @masked(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // -----
 
-// Where a kernel lists the key tiles, by their number; more heads together.
+// Where a kernel lists the key tiles, by their number.
 module attributes {attn.target = "sm_90a"} {
 func.func @listed(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                   %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @listed
   // CHECK: order = longest_first, section = 32, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles); heads abreast: at most 32, as many as have 102400 keys, which fit in the cache}}
+  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):
@@ -93,7 +93,7 @@ func.func @union(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                  %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @union
   // CHECK: order = longest_first, section = 32, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles); heads abreast: at most 32, as many as have 102400 keys, which fit in the cache}}
+  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):

@@ -368,9 +368,11 @@ struct ChooseSchedulePass
       schedule = schedule.withOrder(WorkOrder::longest_first);
     // Heads in sections that advance together: the long tiles of all of them
     // come before the short ones, and their keys stay in the last-level cache.
-    int64_t heads = ::attn::mostHeadsAbreast(problem, target);
-    if (problem.listed && !listsTakeManyHeads(op))
-      heads = target.headsAbreast;
+    // Packed sequences may have any number of keys.
+    bool isUneven = schedule.getOrder() == WorkOrder::longest_first &&
+                    !op.hasOwnSizes() &&
+                    (!problem.listed || listsTakeManyHeads(op));
+    int64_t heads = ::attn::mostHeadsAbreast(isUneven, target);
     if (!schedule.getSection() && heads > 1)
       schedule =
           schedule.withSection(heads, target.gpuL2Bytes / keyRowBytes(op));

@@ -108,9 +108,17 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
                 : " (most masks leave the last rows the most keys)";
   if (schedule.getSection() > 1)
     text += "; heads abreast: at most " + std::to_string(schedule.getSection());
-  if (schedule.getSection() > 1 && schedule.getSectionKeys())
-    text += ", as many as have " + std::to_string(schedule.getSectionKeys()) +
-            " keys, which fit in the cache";
+  int64_t keys = schedule.getSectionKeys();
+  if (schedule.getSection() <= 1 || !keys)
+    return text + "\n";
+  text += ", as many as have ";
+  if (schedule.getOrder() == WorkOrder::longest_first &&
+      schedule.getSection() > ::attn::someHeads)
+    text += std::to_string(::attn::keysOfUneven(keys)) + " keys, or " +
+            std::to_string(::attn::someHeads) + " that have " +
+            std::to_string(keys) + ", which fit in the cache";
+  else
+    text += std::to_string(keys) + " keys, which fit in the cache";
   return text + "\n";
 }
 

@@ -9,6 +9,7 @@
 #include "TileFused.h"
 #include "TileLists.h"
 #include "TileRotary.h"
+#include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -18,18 +19,32 @@ using namespace mlir;
 using namespace mlir::attn;
 
 /// Heads of a section: as many as leave their keys and values in a cache, at
-/// least those of one key head; null for one.
-static Value sectionOf(ReductionContext &ctx, Value group) {
+/// least those of one key head; null for one. Where the last rows come first,
+/// sections are of as many heads each: the last one ends the launch.
+static Value sectionOf(ReductionContext &ctx, Value group, Value batches,
+                       Value numHeads) {
   if (ctx.schedule.getSection() <= 1)
     return {};
   Value most = ctx.index(ctx.schedule.getSection());
-  if (!ctx.schedule.getSectionKeys() || ctx.hasOwnSizes)
+  int64_t room = ctx.schedule.getSectionKeys();
+  if (!room || ctx.hasOwnSizes)
     return most;
-  Value keys = ctx.dim(ctx.arg(ctx.reduction.getKeyOperands().front()), 2);
-  Value fit = ctx.divide(ctx.index(ctx.schedule.getSectionKeys()),
-                         ctx.max(keys, ctx.index(1)))
-                  .first;
-  return ctx.min(ctx.mul(ctx.max(fit, ctx.index(1)), group), most);
+  Value one = ctx.index(1);
+  Value keys =
+      ctx.max(ctx.dim(ctx.arg(ctx.reduction.getKeyOperands().front()), 2), one);
+  Value fit = ctx.divide(ctx.index(room), keys).first;
+  bool isUneven = ctx.schedule.getOrder() == WorkOrder::longest_first;
+  if (isUneven)
+    fit = ctx.max(ctx.divide(ctx.index(::attn::keysOfUneven(room)), keys).first,
+                  ctx.min(fit, ctx.index(::attn::someHeads)));
+  Value section = ctx.min(ctx.mul(ctx.max(fit, one), group), most);
+  if (!isUneven || !batches)
+    return section;
+  auto ceilDivide = [&](Value x, Value y) -> Value {
+    return ctx.divide(ctx.sub(ctx.add(x, y), one), y).first;
+  };
+  numHeads = ctx.max(ctx.mul(batches, numHeads), one);
+  return ceilDivide(numHeads, ceilDivide(numHeads, section));
 }
 
 std::string mlir::attn::whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
@@ -154,8 +169,8 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
   if (blocks > 1)
     ctx.parts = ctx.index(blocks);
   int64_t cluster = tilesOfCluster(ctx.schedule, ctx.target);
-  Value section = sectionOf(ctx, group);
   SequenceRows rows(ctx, query);
+  Value section = sectionOf(ctx, group, rows.getBatches(), numHeads);
   int64_t slices = countSlices(ctx.reduction);
   auto work = tile::WorkTileOp::create(
       ctx.b, block, rows.getBatches(), numHeads,
