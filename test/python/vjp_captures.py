@@ -156,30 +156,35 @@ BUCKETS = (
 
 
 def buckets():
-    """Relative positions of T5: a table of buckets by heads, on every target."""
+    """Relative positions of T5: a table of buckets by heads, on every target; also of
+    rows that leave no room for a tile of diagonals."""
     from attn import _gradients
 
     sq, sk = 33, 40
     bucket = np.minimum(np.abs(np.arange(-40, 80)), 31).astype("i4")
     table = normal(32, HQ)
     i, j = np.arange(sq)[:, None], np.arange(sk)
-    for target, element in ((None, "f4"), (None, "f2"), ("emulator:sm_80", "f2"),
-                            ("emulator:sm_90a", "f2")):
-        q, k, v = (normal(1, h, s, D).astype(element)
+    for target, element, d in ((None, "f4", D), (None, "f2", D),
+                               ("emulator:sm_80", "f2", D),
+                               ("emulator:sm_90a", "f2", D),
+                               ("emulator:sm_80", "f4", 200),
+                               ("emulator:sm_90a", "f4", 256)):
+        q, k, v = (normal(1, h, s, d).astype(element)
                    for h, s in ((HQ, sq), (HK, sk), (HK, sk)))
         plan = _gradients.Plan(
             q, k, v, score_mod=BUCKETS, captures={"table": table, "bucket": bucket},
-            inputs=["table"], target=target, precision="tf32",
+            inputs=["table"], target=target,
+            precision="tf32" if d == D else "ieee",
         )
-        do = normal(1, HQ, sq, D).astype(element)
+        do = normal(1, HQ, sq, d).astype(element)
         found = plan.backward(*plan.forward(), [do])
 
         def loss(table):
-            s = q.astype("f8") @ grouped(k.astype("f8")).swapaxes(-1, -2) / 4
+            s = q.astype("f8") @ grouped(k.astype("f8")).swapaxes(-1, -2) / d**0.5
             s = s + table[np.minimum(np.abs(j - i), 31)].transpose(2, 0, 1)
             return ((softmax(s) @ grouped(v.astype("f8"))) * do).sum()
 
-        differ((target, element), loss, {"table": table}, found,
+        differ((target, element, d), loss, {"table": table}, found,
                2e-5 if element == "f4" else 5e-3)
 
 

@@ -352,9 +352,25 @@ LogicalResult mlir::attn::buildPairs(GradientContext &ctx) {
 // @f_distances
 //===----------------------------------------------------------------------===//
 
+/// Whether a block that has a tile of diagonals has room for its rows: those of
+/// the score's dots, and of the cotangents.
+static bool haveRoom(GradientContext &ctx) {
+  constexpr int64_t panel = 64, mostBytes = 1024;
+  int64_t bytes = 0;
+  for (ValueRange tensors :
+       {ValueRange(ctx.op.getQueries()), ValueRange(ctx.op.getValues())})
+    for (Value tensor : tensors) {
+      auto type = cast<RankedTensorType>(tensor.getType());
+      bytes += llvm::alignTo(type.getShape().back(), panel) *
+               type.getElementTypeBitWidth() / 8;
+    }
+  return bytes <= mostBytes;
+}
+
 bool mlir::attn::areByDistance(GradientContext &ctx) {
   bool isWhole = !ctx.isPart() && !ctx.isPacked() && !ctx.keySource.lengths &&
-                 !ctx.op.getQueryFormAttr() && !ctx.op.getKeyFormAttr();
+                 !ctx.op.getQueryFormAttr() && !ctx.op.getKeyFormAttr() &&
+                 haveRoom(ctx);
   return isWhole && llvm::all_of(ctx.wanted, [](const GradientInput &input) {
            return !input.isPairs() ||
                   (input.spread == InputSpread::table && input.isByDistance);
