@@ -355,7 +355,7 @@ LogicalResult mlir::attn::buildPairs(GradientContext &ctx) {
 /// Whether a block that has a tile of diagonals has room for its rows: those of
 /// the score's dots, and of the cotangents.
 static bool haveRoom(GradientContext &ctx) {
-  constexpr int64_t panel = 64, mostBytes = 1024;
+  constexpr int64_t panel = 64, mostBytes = 768;
   int64_t bytes = 0;
   for (ValueRange tensors :
        {ValueRange(ctx.op.getQueries()), ValueRange(ctx.op.getValues())})
