@@ -110,8 +110,6 @@ bool RolesAnalysis::alternateKeys(ArrayRef<tile::RowsOp> steps) {
   if (plan.ownSums.empty() || !findHandedOn(steps))
     return false;
   plan.keyParts = parts;
-  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
-  plan.isPaired = schedule && schedule.getCluster() > 1;
   splitColumns();
   // Statistics, the factor of the sums, and the members' own sums.
   SmemType column = plan.reducedTiles.front();

@@ -242,11 +242,9 @@ void Producer::cloneLoad(tile::LoadOp load) {
         continue;
       copy(one, load, useOf(steps, part), part * one.tile.getRows());
       // The first product takes no more than the first columns.
-      if (plan.isPaired && std::exchange(isAwaited, false))
+      if (std::exchange(isAwaited, false))
         copyWaiting();
     }
-  if (isAwaited)
-    copyWaiting();
 }
 
 static bool hasSteps(Operation &op) {
@@ -658,8 +656,7 @@ void Consumer::cloneInPlace(RolesRing &ring) {
   OpBuilder::InsertionGuard guard(b);
   Value changes;
   // The sign of a scale is 1 for nearly everyone, who need not wait for that.
-  Value factor = plan.isPaired ? findOnlyFactor(from) : Value();
-  if (factor) {
+  if (Value factor = findOnlyFactor(from)) {
     Value one = arith::ConstantOp::create(
         b, loc, b.getFloatAttr(factor.getType(), 1.0));
     changes = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE,

@@ -157,10 +157,6 @@ struct RolesPlan {
   /// says, the numbers of parts of the state. These begin with constants, and
   /// are, behind the last step, those results.
   int64_t keyParts = 1;
-  /// Whether neighbouring blocks do so together, of the same keys. What comes
-  /// ahead of the first product was measured of these: queries are copied
-  /// behind its keys, and not multiplied by 1.
-  bool isPaired = false;
   SmallVector<unsigned> statistics;
   SmallVector<TypedAttr> initialStatistics;
   SmallVector<Value> lastStatistics;

@@ -37,7 +37,9 @@ def TileGpuSpecializeWarpsPass
     (`tile.pad`); the last one comes behind the last loop. Queries, keys and values get
     as many slots as the shared memory holds beside the results. Each warpgroup has
     slots of queries of its own, with its rows (`members` of the ring), since
-    warpgroups begin and end their work tiles at different times. If the table
+    warpgroups begin and end their work tiles at different times. What a map makes
+    of queries alone is made in shared memory (`tile_gpu.smem.map`), and not at all
+    where it multiplies by a number that turns out to be 1. If the table
     of ramps (`tile_gpu.smem.ramp`) does not fit in shared memory, linear biases
     are added by maps instead. Rows of values that lie beyond a load's bounds,
     or whose bit is 0 where `tile.truths` says which rows are live, are cleared
@@ -58,10 +60,8 @@ def TileGpuSpecializeWarpsPass
     through them one after the other, and each warpgroup computes the weights of
     one, into those columns of it, while the other multiplies. The values of
     each warpgroup are columns of a ring of their own then, which is given back
-    as soon as they are multiplied. Where the schedule pairs blocks (`cluster`),
-    queries are copied behind the first of these columns, which is what the first
-    product takes, and a map that multiplies them by a number in shared memory
-    leaves them alone where that is 1.
+    as soon as they are multiplied; queries are copied behind the first of these
+    columns, which is what the first product takes.
     Other kernels stay as they are: tile-gpu-pipeline-copies takes them.
 
     The schedule's `fetch` says who fetches the next work tile: `producer`, the
