@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "KeyRanges.h"
-#include "TileFused.h"
 #include "TileKernel.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
@@ -71,31 +70,15 @@ struct FuseGradientsPass
         /*block_v=*/0, /*share=*/0, Rotate::ahead);
   }
 
-  static bool addsInTurns(AggregateOp overKeys, AggregateOp overQueries) {
-    return !overKeys->hasAttr(getAnyOrderName()) ||
-           !overQueries->hasAttr(getAnyOrderName());
-  }
-
-  /// The same for blocks that add in turns. They begin with the key tile that
-  /// has the fewest queries, where a mask leaves out queries ahead of a key:
-  /// each tile of queries comes to the blocks in the order in which they begin.
-  /// Each of these waits for the one before it: heads of a section go side by
-  /// side, as many as have two tiles for each multiprocessor.
-  static ScheduleAttr inTurns(ScheduleAttr schedule, bool isMasked,
-                              const ::attn::TargetInfo &target) {
-    constexpr int64_t mostHeads = 32, tilesOfEach = 2;
-    return schedule
-        .withOrder(isMasked ? WorkOrder::longest_first : WorkOrder::in_order)
-        .withSection(mostHeads,
-                     tilesOfEach * target.numMultiprocessors * blockKeys);
-  }
-
-  /// The same, for a kernel of warpgroups.
+  /// The same, for a kernel of warpgroups, which add in any order.
   static std::string whyNotOnGpu(AggregateOp overKeys, AggregateOp overQueries,
                                  const ::attn::TargetInfo &target) {
-    if (addsInTurns(overKeys, overQueries))
-      if (std::string why = whyNoTurns(overKeys, overQueries); !why.empty())
-        return why + "; deterministic = False asks for no order";
+    // Blocks that add in turns take longer than two kernels do (measured:
+    // docs/performance, gradients).
+    for (AggregateOp op : {overKeys, overQueries})
+      if (!op->hasAttr(getAnyOrderName()))
+        return "sums in memory have an order on a CPU alone, where a thread "
+               "has all keys of a head; deterministic = False asks for none";
     if (!target.hasRoles())
       return "one kernel for both is one of warpgroups, which " + target.name +
              " has not";
@@ -180,11 +163,9 @@ struct FuseGradientsPass
             const ::attn::TargetInfo &target) {
     if (!target.isCpu()) {
       auto type = cast<RankedTensorType>(other.getQueries().front().getType());
-      ScheduleAttr schedule = scheduleOf(
-          other.getScheduleAttr(), queriesOfStep(paddedChannels(type, target)));
-      if (addsInTurns(op, other))
-        schedule = inTurns(schedule, !other.getMask().empty(), target);
-      other.setScheduleAttr(schedule);
+      other.setScheduleAttr(
+          scheduleOf(other.getScheduleAttr(),
+                     queriesOfStep(paddedChannels(type, target))));
     }
     SmallVector<Value> results(op.getResults());
     llvm::append_range(results, other.getResults());
@@ -212,8 +193,7 @@ struct FuseGradientsPass
       remark << ", where there are heads for " << threads.getValue()
              << " threads; sums over keys are added up in memory, in order";
     else
-      remark << "; sums over keys are added up in memory, "
-             << (addsInTurns(op, other) ? "in turns" : "in any order");
+      remark << "; sums over keys are added up in memory, in any order";
   }
 };
 } // namespace
