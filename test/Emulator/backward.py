@@ -101,11 +101,12 @@ def permuted(x, filling):
     return result
 
 
-# Of a 64x64 f32 accumulator: four registers of every thread, then the next.
+# Of a 64x64 f32 accumulator in fragment order: of each 16 rows, which a warp has, the
+# four registers of every lane that 8 columns are, then those of the next 8.
 thread, register = np.meshgrid(np.arange(128), np.arange(32), indexing="ij")
 row = thread // 32 * 16 + thread % 32 // 4 + 8 * (register // 2 % 2)
 col = 8 * (register // 4) + 2 * (thread % 4) + register % 2
-place = (register // 4 * 128 + thread) * 4 + register % 4
+place = ((thread // 32 * 8 + register // 4) * 32 + thread % 32) * 4 + register % 4
 
 text = open(sys.argv[1]).read()
 end = text.rindex("}")

@@ -38,14 +38,17 @@ PASSES = [
     "tile-gpu-stage-epilogue",
     "tile_gpu.kernel(tile-gpu-multicast-loads)",
     "tile_gpu.kernel(tile-gpu-hoist-coordinates)",
+    "tile-gpu-keep-workspace",
     "tile-gpu-overlap-launches",
     "tile_gpu.kernel(tile-gpu-copy-fragments)",
     "tile_gpu.kernel(tile-gpu-verify-async)",
     "tile-gpu-allocate-shared",
     "tile-gpu-verify-budget",
 ]
-# Of kernels that others merged fragments of (traps.test), and checks.
-IDLE = ["tile_gpu.kernel(tile-gpu-copy-fragments)",
+# Of kernels that others merged fragments of (traps.test), of masks by functions, whose
+# lists are kept from call to call (keep-workspace.mlir), and checks.
+IDLE = ["tile-gpu-keep-workspace",
+        "tile_gpu.kernel(tile-gpu-copy-fragments)",
         "tile_gpu.kernel(tile-gpu-verify-async)", "tile-gpu-verify-budget"]
 KERNELS = [
     ("sm_90a", "d=64,dtype=bf16,causal=bottom_right", "", "sq=200,sk=330"),

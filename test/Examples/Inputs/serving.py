@@ -33,6 +33,7 @@ assert np.allclose(o, np.repeat(prompt[:, :, :1], 4, axis=1), atol=1e-5)
 run("rotary=")
 assert o.shape == q.shape and np.isfinite(o).all()
 run("merge_states")
+plain = attn.attention(q, prompt, prompt)
 assert np.allclose(o, plain, atol=1e-5) and lse.shape == (1, 8, 1)
 run("attn.compile")
 states = [np.stack([x, x]) for x in (lse, o, np.ones_like(lse))]
