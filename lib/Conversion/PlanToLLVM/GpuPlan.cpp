@@ -100,6 +100,14 @@ std::string getTensorName(Value tensor) {
   return "arg" + std::to_string(argument.getArgNumber());
 }
 
+/// Fails the plan where the runtime had no memory to give.
+void failWhereNull(PlanBuilder &b, PlanFrame &frame, Value memory) {
+  Value isNull =
+      LLVM::ICmpOp::create(b.b, b.loc, LLVM::ICmpPredicate::eq, memory,
+                           LLVM::ZeroOp::create(b.b, b.loc, b.ptr));
+  b.mergeStatus(frame, LLVM::ZExtOp::create(b.b, b.loc, b.i32, isNull));
+}
+
 struct TensorMapLowering : GpuPattern<tile_gpu::TensorMapOp> {
   using GpuPattern::GpuPattern;
 
@@ -213,10 +221,7 @@ struct TicketsLowering : GpuPattern<tile_gpu::TicketsOp> {
         b.callGpu(frame->runtime, Counters,
                   {b.constant(b.i64, type.getNumElements()), text, grid}, b.ptr)
             .getResult();
-    Value isNull =
-        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, memory,
-                             LLVM::ZeroOp::create(rewriter, loc, b.ptr));
-    b.mergeStatus(*frame, LLVM::ZExtOp::create(rewriter, loc, b.i32, isNull));
+    failWhereNull(b, *frame, memory);
     rewriter.replaceOp(op,
                        Value(MemRefDescriptor::fromStaticShape(
                            rewriter, loc, *getTypeConverter(), type, memory)));
@@ -253,10 +258,7 @@ struct KeepLowering : GpuPattern<tile_gpu::KeepOp> {
         b.callGpu(frame->runtime, Keep,
                   {bytes, b.constant(b.i64, key.size()), keys, isNew}, b.ptr)
             .getResult();
-    Value isNull =
-        LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::eq, memory,
-                             LLVM::ZeroOp::create(rewriter, loc, b.ptr));
-    b.mergeStatus(*frame, LLVM::ZExtOp::create(rewriter, loc, b.i32, isNull));
+    failWhereNull(b, *frame, memory);
     Value truth =
         LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ne,
                              b.load(b.i32, isNew), b.constant(b.i32, 0));

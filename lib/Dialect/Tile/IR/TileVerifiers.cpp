@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/IR/BitWords.h"
+#include "attn/Dialect/Tile/IR/KernelOps.h"
 #include "attn/Dialect/Tile/IR/Prefetch.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -732,17 +733,22 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-LogicalResult WorkspaceOp::verify() {
+LogicalResult tile::verifyAllocation(Operation *op, ValueRange sizes) {
   // (C1)
-  auto type = cast<MemRefType>(getResult().getType());
+  auto type = cast<MemRefType>(op->getResult(0).getType());
   if (!type.getLayout().isIdentity())
-    return emitOpError("expected a memref without layout, but got ") << type;
+    return op->emitOpError("expected a memref without layout, but got ")
+           << type;
   // (C2)
-  if (size_t(type.getNumDynamicDims()) != getSizes().size())
-    return emitOpError("expected ")
+  if (size_t(type.getNumDynamicDims()) != sizes.size())
+    return op->emitOpError("expected ")
            << type.getNumDynamicDims() << " sizes, one for each dynamic "
-           << "dimension of " << type << ", but got " << getSizes().size();
+           << "dimension of " << type << ", but got " << sizes.size();
   return success();
+}
+
+LogicalResult WorkspaceOp::verify() {
+  return verifyAllocation(*this, getSizes());
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {

@@ -591,14 +591,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult KeepOp::verify() {
-  auto type = cast<MemRefType>(getResult().getType());
-  if (!type.getLayout().isIdentity())
-    return emitOpError("expected a memref without layout, but got ") << type;
-  if (size_t(type.getNumDynamicDims()) != getSizes().size())
-    return emitOpError("expected ")
-           << type.getNumDynamicDims() << " sizes, one for each dynamic "
-           << "dimension of " << type << ", but got " << getSizes().size();
-  return success();
+  return tile::verifyAllocation(*this, getSizes());
 }
 
 LogicalResult TicketsOp::verify() {

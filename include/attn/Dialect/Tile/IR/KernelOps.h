@@ -5,7 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Building, parsing and printing of tile.kernel and tile_gpu.kernel.
+// Building, parsing and printing of tile.kernel and tile_gpu.kernel, and
+// checks of memory that their plans ask for.
 //
 //===----------------------------------------------------------------------===//
 
@@ -69,6 +70,10 @@ template <typename Kernel> void printKernel(OpAsmPrinter &p, Kernel op) {
       p, op, /*isVariadic=*/false, op.getFunctionTypeAttrName(),
       op.getArgAttrsAttrName(), op.getResAttrsAttrName());
 }
+
+/// Checks that the first result is dense memory with one of `sizes` for each
+/// dynamic dimension.
+LogicalResult verifyAllocation(Operation *op, ValueRange sizes);
 
 } // namespace mlir::tile
 
