@@ -43,7 +43,8 @@ def _stack(name, parts):
 
     if not arrays.is_numpy(first):
         parts = [numpy.from_dlpack(part) for part in parts]
-    return numpy.stack(parts)
+    # Of parts in another order, as transposed ones, it would keep that order.
+    return numpy.ascontiguousarray(numpy.stack(parts))
 
 
 def _parts_of(o1, lse1, o2, lse2):

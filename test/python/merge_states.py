@@ -124,6 +124,16 @@ def test_grouping():
         assert np.allclose(tree_lse[~empty], flat_lse[~empty], atol=4e-6)
 
 
+def test_orders():
+    # Transposed parts, as from packages whose LSEs are [b, s, h].
+    o = rng.standard_normal((2, 2, 5, 3, 16)).astype("f")
+    lse = rng.standard_normal((2, 2, 5, 3)).astype("f")
+    want, want_lse = attn.merge_states(o, lse)
+    lses = lse.swapaxes(2, 3).copy().swapaxes(2, 3)
+    got, got_lse = attn.merge_states(list(zip(map(np.asfortranarray, o), lses)))
+    assert np.array_equal(got, want) and np.array_equal(got_lse, want_lse)
+
+
 def test_producers():
     # Other packages' arrays: with an array namespace, as JAX's, and without.
     class Plain:
