@@ -236,7 +236,7 @@ def attention(
                 "neither out nor k_new where gradients are wanted",
                 "one; call under torch.no_grad()",
             )
-        if (wants or (_torch.is_traced() and block_mask is None)) and not writes:
+        if (wants or (_torch.is_traced(q) and block_mask is None)) and not writes:
             if cascade and cascade != "auto":
                 _fail(
                     "cascade=True without gradients, and not in a traced graph", "one"
@@ -250,7 +250,7 @@ def attention(
                     q, k, rotary, layout, causal, kv_lengths, cu_seqlens, caches
                 )
             cached = block_table is not None or k_start is not None
-            if not (_torch.is_traced() or cached):
+            if not (_torch.is_traced(q) or cached):
                 from . import _torch_eager
 
                 tensors = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)

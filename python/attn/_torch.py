@@ -21,8 +21,9 @@ def wants_gradient(*tensors: Any) -> bool:
     return False
 
 
-def is_traced() -> bool:
-    return torch.compiler.is_compiling()
+def is_traced(tensor: torch.Tensor) -> bool:
+    """Whether a graph is made of a call, or only the shape of its result is wanted."""
+    return torch.compiler.is_compiling() or type(tensor).__name__ == "FakeTensor"
 
 
 def parts(values: Any) -> tuple:

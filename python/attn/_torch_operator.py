@@ -332,7 +332,7 @@ def attention(
     if isinstance(tensors[3], str):
         mask_mod = tensors[3]
         tensors = tensors[:3] + (None,) + tensors[4:]
-    if not _torch.is_traced():
+    if not _torch.is_traced(tensors[0]):
         # Says of all that does not fit what would, in words of attn.attention.
         given = dict(zip(TENSORS, tensors))
         with torch.no_grad():

@@ -133,6 +133,16 @@ for n in range(2, 24):
         x = torch.randn(1, 1, n, 16)
         assert (compiled(x) - sdpa(x * 2, x, x) - 1).abs().max() < 2e-5
 
+# Where only shapes are wanted.
+with torch._subclasses.fake_tensor.FakeTensorMode():
+    x, y = torch.empty(2, 4, 5, 16, requires_grad=True), torch.empty(2, 2, 7, 16)
+    o, lse = attn.attention(x, y, y[..., :8], return_lse=True, kv_lengths=[1, 2])
+    o.sum().backward()
+    assert o.shape == (2, 4, 5, 8) and lse.shape == o.shape[:3]
+    assert x.grad.shape == x.shape
+    x = x.detach().bfloat16()
+    assert attn.attention(x, x, x).dtype == torch.bfloat16
+
 # Other errors.
 fails(TypeError, "k of the kind of q", attn.attention, q, k.numpy(), v)
 fails(ValueError, "on the CPU", attn.attention, q.to("meta"), k, v)
