@@ -259,9 +259,8 @@ static AttnError *runCall(AttnContext *context, const AttnAttentionDesc *desc,
   AttnAttentionDesc d;
   if (AttnError *error = readStruct(desc, "AttnAttentionDesc", d))
     return error;
-  if (how.place != ATTN_PLACE_HOST && how.place != ATTN_PLACE_GPU)
-    return makeError("expected place to be 0 or 1, but got " +
-                     std::to_string(int(how.place)));
+  if (AttnError *error = checkPlace(how.place))
+    return error;
   TensorList ins, outs;
   if (AttnError *error = convert(inputs, numInputs, ins))
     return error;

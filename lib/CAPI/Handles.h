@@ -62,6 +62,13 @@ inline AttnError *checkTextLength(size_t length) {
                    std::to_string(length));
 }
 
+inline AttnError *checkPlace(AttnPlace place) {
+  if (place == ATTN_PLACE_HOST || place == ATTN_PLACE_GPU)
+    return nullptr;
+  return makeError("expected place to be 0 or 1, but got " +
+                   std::to_string(int(place)));
+}
+
 namespace attn {
 /// A description of the C ABI, checked, in our types.
 AttnError *readDescription(const AttnAttentionDesc &given,

@@ -69,9 +69,8 @@ AttnError *attnKVCacheCreate(const AttnTensor *k, const AttnTensor *v,
     if (AttnError *error = readRows(*v, "v", values))
       return error;
     std::optional<int> device;
-    if (how.place != ATTN_PLACE_HOST && how.place != ATTN_PLACE_GPU)
-      return makeError("expected place to be 0 or 1, but got " +
-                       std::to_string(int(how.place)));
+    if (AttnError *error = checkPlace(how.place))
+      return error;
     if (how.place == ATTN_PLACE_GPU) {
       auto found =
           keys.data ? cuda::deviceOf(keys.data) : cuda::currentDevice();

@@ -171,6 +171,8 @@ AttnError *attnMergeStates(AttnContext *context, const AttnTensor *o,
   AttnRunOptions how;
   if (AttnError *error = readStruct(options, "AttnRunOptions", how))
     return error;
+  if (AttnError *error = checkPlace(how.place))
+    return error;
   TensorList given;
   for (const AttnTensor *tensor : {o, lse, mergedO, mergedLse})
     if (AttnError *error = convert(tensor, 1, given))

@@ -78,6 +78,9 @@ int main(void) {
         "f16");
   fails(attnMergeStates(context, &in, NULL, &out, &outSums, NULL),
         "expected a context and tensors, but got null");
+  AttnRunOptions options = {.structSize = sizeof(options), .place = 7};
+  fails(attnMergeStates(context, &in, &sums, &out, &outSums, &options),
+        "expected place to be 0 or 1, but got 7");
   attnContextDestroy(context);
   return 0;
 }
