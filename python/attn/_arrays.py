@@ -418,6 +418,9 @@ def like(array, result):
 
 def check_writable(name, array, view):
     read_only = is_numpy(array) and not array.flags.writeable
+    jax = sys.modules.get("jax")
+    # Immutable, whatever DLPack says: other arrays may have its memory.
+    read_only = read_only or jax is not None and isinstance(array, jax.Array)
     if read_only or getattr(view.owner, "read_only", False):
         raise ValueError(
             "attn: expected %s to be writable, but it is a read-only array" % name

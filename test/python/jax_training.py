@@ -120,6 +120,14 @@ close(each, attn.attention(q, k[jnp.array([0, 0])], v[jnp.array([0, 0])]))
 # Outside of transformations arrays are looked at in place, and JAX gets its own.
 assert isinstance(attn.attention(q, k, v), jax.Array)
 
+# They are immutable, and stay what they are.
+into = jnp.zeros(attn.attention(q, k, v).shape)
+fails(ValueError, "out to be writable", lambda: attn.attention(q, k, v, out=into))
+fails(ValueError, "k to be writable",
+      lambda: attn.attention(q, k, v, k_new=k[:, :, :1], v_new=v[:, :, :1],
+                             kv_lengths=[0] * q.shape[0]))
+assert not into.any()
+
 # What does not go says so, where the program is traced.
 one = lambda q: attn.attention(q, k[:1], v[:1]).sum()
 fails(NotImplementedError, "no second ones", jax.grad(lambda q: jax.grad(one)(q).sum()),
