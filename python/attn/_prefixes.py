@@ -13,6 +13,7 @@ from . import _checks as checks
 from . import _kernel
 from . import _library as c
 from ._attention import attention
+from ._call import FLOATS
 from ._checks import fail as _fail
 from ._scans import as_float, as_own
 from ._states import merge_states
@@ -94,7 +95,8 @@ def prefix_states(
 
 
 def _check(scores, v, first):
-    arrays.view("scores", scores)
+    if arrays.view("scores", scores).dtype not in FLOATS:
+        _fail("scores of float32", arrays.describe(scores), TypeError)
     if len(scores.shape) != 3 or len(v.shape) != 4:
         _fail(
             "scores [b, h, t] and v [b, h, t, dv]",

@@ -616,6 +616,8 @@ def _add_pool(problem, state, slots, parts):
                 arrays.describe(value),
             )
         arrays.check_writable("state", value, view)
+        if view.shape[-1] > 1 and view.strides[-1] != 1 and not view.is_empty:
+            _fail("a state with stride 1 in its last dimension", view.strides[-1])
         problem.add(
             "pool_" + part, None, view, shown=problem.state_type(part, view.dtype)
         )

@@ -210,6 +210,10 @@ def test_prefixes():
     refuse(attn.prefix_states, (scores, gates), v, monoid="mlstm")
     refuse(attn.prefix_states, (scores, gates[:, :, 1:]), v, monoid="gated_decay")
     refuse(attn.prefix_states, [], v)
+    try:
+        attn.prefix_states(scores.astype(float), v)
+    except TypeError as error:
+        assert "expected scores of float32" in str(error), error
     refuse(attn.prefix_states, scores, v, monoid="hardmax")
     refuse(attn.prefix_states, scores, v, monoid=SOFTMAX2)
 

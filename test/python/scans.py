@@ -609,6 +609,13 @@ def test_errors():
     state = np.zeros((2, 2, 24, 20), "f")
     state.setflags(write=False)
     refuse(attn.scan_step, q[:, :, 0], k[:, :, 0], v[:, :, 0], state)
+    turned = np.zeros((2, 2, 20, 24), "f").swapaxes(2, 3)
+    try:
+        attn.scan_step(q[:, :, 0], k[:, :, 0], v[:, :, 0], turned)
+    except ValueError as error:
+        assert "a state with stride 1 in its last dimension" in str(error), error
+    else:
+        raise AssertionError("expected an error from a transposed state")
 
 
 def main():
