@@ -13,7 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NamedRewrites.h"
-#include "StateUses.h"
+#include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -247,8 +247,10 @@ bool mlir::attn::marksSpoiledRows(ReductionOpInterface op, MonoidOp monoid) {
 }
 
 bool mlir::attn::guardDeadScores(ReductionOpInterface op, MonoidOp monoid) {
-  // Marks tell of a NaN that dead keys bring in, where it shows.
-  if (!marksSpoiledRows(op, monoid) || !mayDropNaN(op, monoid))
+  // Marks tell of a NaN that dead keys bring in, where sums show it. All
+  // outputs of a marked row come from the second kernel.
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
+  if (!marksSpoiledRows(op, monoid) || !laws || !laws->nanReachesWeights)
     return hideDeadDots(op);
   return dropDeadTests(op);
 }
