@@ -219,6 +219,7 @@ static_assert(sizeof(CUtensorMap) == 128 && sizeof(CUlaunchAttribute) == 72 &&
   X(cuEventCreate, "cuEventCreate", (CUevent *, unsigned))                     \
   X(cuEventDestroy, "cuEventDestroy_v2", (CUevent))                            \
   X(cuEventRecord, "cuEventRecord", (CUevent, CUstream))                       \
+  X(cuEventQuery, "cuEventQuery", (CUevent))                                   \
   X(cuEventSynchronize, "cuEventSynchronize", (CUevent))                       \
   X(cuEventElapsedTime, "cuEventElapsedTime", (float *, CUevent, CUevent))
 

@@ -259,23 +259,25 @@ static void *keep(const AttnRuntime *runtime, int64_t bytes, int64_t count,
                   const int64_t *key, int32_t *isNew) {
   Run &run = Run::of(runtime);
   *isNew = 1;
-  KeptKey all = {run.context, 0, run.module->number, size_t(bytes), {}};
-  all.numbers.assign(key, key + count);
-  bool isKnown = findStreamId(*run.driver, run.stream, all.stream);
-  KeptMemory kept;
-  if (isKnown)
-    kept = getKeptMemory(*run.driver, all, run.memory.pool, run.stream);
+  KeptStream on = {run.stream, std::nullopt};
+  unsigned long long id;
+  if (findStreamId(*run.driver, run.stream, id))
+    on.id = id;
+  KeptMemory kept = getKeptMemory(
+      *run.driver,
+      {run.context, run.module->number, size_t(bytes), {key, key + count}},
+      run.memory.pool, on);
   // A later run finds what this one writes, or is not captured.
-  if (run.record && (kept.isNew || !isKnown))
+  if (run.record && (kept.comesLater || !on.id))
     run.record->isForNow = true;
   if (!kept.memory)
     return allocate(runtime, bytes);
   if (kept.isNew) {
     run.goBeyondRecord();
     run.written.push_back(kept.memory);
-  } else if (run.record) {
+  } else if (run.record && on.id) {
     run.record->hasCounters = true;
-    run.record->streamId = all.stream;
+    run.record->streamId = id;
   }
   *isNew = kept.isNew;
   return reinterpret_cast<void *>(kept.memory);

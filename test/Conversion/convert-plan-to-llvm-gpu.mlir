@@ -48,14 +48,17 @@ func.func @forward(
   // CHECK: %[[DRAWS:.*]] = llvm.mlir.addressof @[[KERNEL]]
   // CHECK: llvm.call %{{.*}}(%[[RT]], %{{.*}}, %[[DRAWS]], %{{.*}}) : !llvm.ptr, (!llvm.ptr, i64, !llvm.ptr, i64) -> !llvm.ptr
   %drawn = tile_gpu.tickets : memref<1xi32>
-  // Its number, the size, the key; where it says whether it is new.
+  // Its number, the size, the key; where it says whether it is new. One memory is
+  // behind the other.
   // CHECK: %[[KEYS:.*]] = llvm.mlir.constant(3 : i64)
   // CHECK: %[[KEPT:.*]] = llvm.call %{{.*}}(%[[RT]], %{{.*}}, %[[KEYS]], %{{.*}}, %[[NEW:.*]]) : !llvm.ptr, (!llvm.ptr, i64, i64, !llvm.ptr, !llvm.ptr) -> !llvm.ptr
   // CHECK: llvm.icmp "eq" %[[KEPT]], %{{.*}}
+  // CHECK: llvm.getelementptr %[[KEPT]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, i8
+  // CHECK: llvm.getelementptr %[[KEPT]][%{{.*}}] : (!llvm.ptr, i64) -> !llvm.ptr, i8
   // CHECK: llvm.load %[[NEW]]
   // CHECK: llvm.icmp "ne"
   %key = arith.constant 64 : i64
-  %kept, %new = tile_gpu.keep 5(%n) key(%key) : memref<?xi32>
+  %kept:2, %new = tile_gpu.keep 5(%n) key(%key) : memref<?xi32>, memref<4xi32>
   // Map; pointer, 2 sizes, 2 strides; pointer, size, stride; i32, f32, i64, i8.
   // CHECK: llvm.zext %{{.*}} : i1 to i8
   // CHECK: llvm.store %[[MAP]], %{{.*}} : !llvm.ptr, !llvm.ptr

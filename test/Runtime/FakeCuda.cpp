@@ -73,6 +73,7 @@ struct State {
   bool initialized = false;
   std::map<int, Context *> primary;
   std::set<void *> contexts, modules, kernels, streams, pools, events;
+  std::set<void *> pending; // events, until some stream is waited for
   std::map<CUdeviceptr, Block> memory;
   std::FILE *log = nullptr;
 };
@@ -728,6 +729,7 @@ FAKE_EXPORT CUresult cuCtxSynchronize(void) {
 
 FAKE_EXPORT CUresult cuStreamSynchronize(void *stream) {
   ENTER(cuStreamSynchronize, true)
+  state().pending.clear();
   if (!isStream(stream))
     return INVALID_HANDLE;
   return isCapturing(stream) ? STREAM_CAPTURE_UNSUPPORTED : SUCCESS;
@@ -747,8 +749,14 @@ FAKE_EXPORT CUresult cuEventDestroy_v2(void *event) {
 
 FAKE_EXPORT CUresult cuEventRecord(void *event, void *stream) {
   ENTER(cuEventRecord, true)
+  state().pending.insert(event);
   return state().events.count(event) && isStream(stream) ? SUCCESS
                                                          : INVALID_HANDLE;
+}
+
+FAKE_EXPORT CUresult cuEventQuery(void *event) {
+  ENTER(cuEventQuery, true)
+  return state().pending.count(event) ? NOT_READY : SUCCESS;
 }
 
 FAKE_EXPORT CUresult cuEventSynchronize(void *event) {

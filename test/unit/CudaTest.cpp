@@ -329,20 +329,33 @@ TEST_F(CudaTest, KeepsWhatARunWrote) {
   KeepCase again = keep(program, {7}, stream);
   EXPECT_EQ(again.isNew, 0);
   EXPECT_EQ(again.memory, first.memory);
-  // Another number, another stream, another module.
-  for (KeepCase kept : {keep(program, {8}, stream), keep(program, {7}, beside),
-                        keep(other, {7}, stream)}) {
+  // Another number, another module; another stream, and a graph, while nobody
+  // knows whether it is written.
+  for (KeepCase kept : {keep(program, {8}, stream), keep(other, {7}, stream),
+                        keep(program, {7}, beside)}) {
     EXPECT_EQ(kept.isNew, 1);
     EXPECT_NE(kept.memory, first.memory);
   }
-  // A graph runs beside the stream, and anywhere.
-  capture(stream, 1);
-  KeepCase captured = keep(program, {7}, stream);
+  auto keepCaptured = [&](int64_t number) {
+    capture(stream, 1);
+    KeepCase captured = keep(program, {number}, stream);
+    capture(stream, 0);
+    dropGraph(stream);
+    return captured;
+  };
+  KeepCase captured = keepCaptured(7);
   EXPECT_EQ(captured.isNew, 1);
   EXPECT_NE(captured.memory, first.memory);
-  capture(stream, 0);
-  dropGraph(stream);
   EXPECT_EQ(keep(program, {7}, stream).memory, first.memory);
+  // It is.
+  ASSERT_TRUE(bool(cuda::synchronize()));
+  EXPECT_EQ(keep(program, {7}, beside).memory, first.memory);
+  captured = keepCaptured(7);
+  EXPECT_EQ(captured.isNew, 0);
+  EXPECT_EQ(captured.memory, first.memory);
+  // What a graph writes is its own.
+  EXPECT_EQ(keepCaptured(9).isNew, 1);
+  EXPECT_EQ(keepCaptured(9).isNew, 1);
 }
 
 /// Memory beyond what is kept.

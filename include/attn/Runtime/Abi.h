@@ -107,10 +107,11 @@ struct AttnGpu {
   void *(*counters)(const AttnRuntime *runtime, int64_t count,
                     const char *kernel, int64_t grid);
   /* Memory for what kernels make of the `count` numbers of `key` alone, or
-     null. Where an earlier run of this module on this stream asked for as many
-     bytes with that key and ended without an error, it may be what that run
-     wrote, and nobody writes there again: `*is_new` is 0 then. Else it is as of
-     `allocate`, and `*is_new` is 1. It is not released. */
+     null. Where an earlier run of this module asked for as many bytes with that
+     key, ended without an error, and what it launched comes before what this
+     one launches, it may be what that run wrote, and nobody writes there again:
+     `*is_new` is 0 then. Else it is as of `allocate`, and `*is_new` is 1. It is
+     not released. */
   void *(*keep)(const AttnRuntime *runtime, int64_t bytes, int64_t count,
                 const int64_t *key, int32_t *is_new);
 };

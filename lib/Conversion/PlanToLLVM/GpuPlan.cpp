@@ -238,13 +238,30 @@ struct KeepLowering : GpuPattern<tile_gpu::KeepOp> {
     PlanFrame *frame = getFrame(op);
     if (!frame)
       return rewriter.notifyMatchFailure(op, "not inside a plan");
-    auto type = cast<MemRefType>(op.getResult().getType());
     Location loc = op.getLoc();
     PlanBuilder b(rewriter, loc);
-    SmallVector<Value> sizes, strides;
-    Value bytes;
-    getMemRefDescriptorSizes(loc, type, adaptor.getSizes(), rewriter, sizes,
-                             strides, bytes);
+    // One behind the other, from addresses on that are multiples of 256.
+    struct Part {
+      SmallVector<Value> sizes, strides;
+      Value offset;
+    };
+    SmallVector<Part> parts;
+    ValueRange rest = adaptor.getSizes();
+    Value end = b.constant(b.i64, 0);
+    for (Type each : op.getMemories().getTypes()) {
+      auto type = cast<MemRefType>(each);
+      Part &part = parts.emplace_back(Part{{}, {}, end});
+      Value bytes;
+      getMemRefDescriptorSizes(loc, type,
+                               rest.take_front(type.getNumDynamicDims()),
+                               rewriter, part.sizes, part.strides, bytes);
+      rest = rest.drop_front(type.getNumDynamicDims());
+      Value room = LLVM::AndOp::create(
+          rewriter, loc,
+          LLVM::AddOp::create(rewriter, loc, bytes, b.constant(b.i64, 255)),
+          b.constant(b.i64, -256));
+      end = LLVM::AddOp::create(rewriter, loc, end, room);
+    }
     // Sizes of the same bytes may differ.
     SmallVector<Value> key = {b.constant(b.i64, op.getNumber())};
     llvm::append_range(key, adaptor.getSizes());
@@ -256,15 +273,21 @@ struct KeepLowering : GpuPattern<tile_gpu::KeepOp> {
     Value isNew = makeSlot(b, rewriter, *frame, b.i32);
     Value memory =
         b.callGpu(frame->runtime, Keep,
-                  {bytes, b.constant(b.i64, key.size()), keys, isNew}, b.ptr)
+                  {end, b.constant(b.i64, key.size()), keys, isNew}, b.ptr)
             .getResult();
     failWhereNull(b, *frame, memory);
-    Value truth =
+    SmallVector<Value> results;
+    for (auto [type, part] : llvm::zip(op.getMemories().getTypes(), parts)) {
+      Value at = LLVM::GEPOp::create(rewriter, loc, b.ptr, rewriter.getI8Type(),
+                                     memory, ValueRange{part.offset});
+      results.push_back(createMemRefDescriptor(loc, cast<MemRefType>(type), at,
+                                               at, part.sizes, part.strides,
+                                               rewriter));
+    }
+    results.push_back(
         LLVM::ICmpOp::create(rewriter, loc, LLVM::ICmpPredicate::ne,
-                             b.load(b.i32, isNew), b.constant(b.i32, 0));
-    rewriter.replaceOp(op, {createMemRefDescriptor(loc, type, memory, memory,
-                                                   sizes, strides, rewriter),
-                            truth});
+                             b.load(b.i32, isNew), b.constant(b.i32, 0)));
+    rewriter.replaceOp(op, results);
     return success();
   }
 };

@@ -44,15 +44,13 @@ tile_gpu.kernel private @reduce(%q: memref<?x8xf32>, %m: memref<?xi32>, %s: memr
 // CHECK: %[[B:.*]] = arith.bitcast %[[W]] : f32 to i32
 // CHECK: %[[K1:.*]] = arith.extui %[[B]] : i32 to i64
 // CHECK: %[[K2:.*]] = arith.index_cast %[[D]] : index to i64
-// CHECK: %[[M:.*]], %[[NEW0:.*]] = tile_gpu.keep 0(%[[N]]) key(%[[K0]], %[[K1]], %[[K2]]) : memref<?xi32>
-// CHECK: %[[S:.*]], %[[NEW1:.*]] = tile_gpu.keep 1() key(%[[K0]], %[[K1]], %[[K2]]) : memref<1xi32>
-// CHECK: %[[NEW:.*]] = arith.ori %[[NEW0]], %[[NEW1]]
+// CHECK: %[[M:.*]]:2, %[[NEW:.*]] = tile_gpu.keep 0(%[[N]]) key(%[[K0]], %[[K1]], %[[K2]]) : memref<?xi32>, memref<1xi32>
 // CHECK: %[[NONE:.*]] = arith.constant 0 : index
 // CHECK: %[[G0:.*]] = arith.select %[[NEW]], %[[N]], %[[NONE]] : index
-// CHECK: tile_gpu.launch @list grid(%[[G0]]) args(%[[Q]], %[[W]], %[[M]]
+// CHECK: tile_gpu.launch @list grid(%[[G0]]) args(%[[Q]], %[[W]], %[[M]]#0
 // CHECK: %[[G1:.*]] = arith.select %[[NEW]], %[[N]], %[[NONE]]
-// CHECK: tile_gpu.launch @count grid(%[[G1]]) args(%[[M]], %[[S]]
-// CHECK: tile_gpu.launch @reduce grid(%[[N]]) args(%[[Q]], %[[M]], %[[S]]
+// CHECK: tile_gpu.launch @count grid(%[[G1]]) args(%[[M]]#0, %[[M]]#1
+// CHECK: tile_gpu.launch @reduce grid(%[[N]]) args(%[[Q]], %[[M]]#0, %[[M]]#1
 func.func @plan(%q: memref<?x8xf32>, %w: f32, %n: index) attributes {tile.plan} {
   %m = tile.workspace(%n) : memref<?xi32>
   %s = tile.workspace() : memref<1xi32>

@@ -733,22 +733,27 @@ LogicalResult DispatchOp::verifySymbolUses(SymbolTableCollection &symbols) {
   return success();
 }
 
-LogicalResult tile::verifyAllocation(Operation *op, ValueRange sizes) {
-  // (C1)
-  auto type = cast<MemRefType>(op->getResult(0).getType());
-  if (!type.getLayout().isIdentity())
-    return op->emitOpError("expected a memref without layout, but got ")
-           << type;
+LogicalResult tile::verifyAllocation(Operation *op, TypeRange memories,
+                                     ValueRange sizes) {
+  int64_t numSizes = 0;
+  for (Type each : memories) {
+    // (C1)
+    auto type = cast<MemRefType>(each);
+    if (!type.getLayout().isIdentity())
+      return op->emitOpError("expected a memref without layout, but got ")
+             << type;
+    numSizes += type.getNumDynamicDims();
+  }
   // (C2)
-  if (size_t(type.getNumDynamicDims()) != sizes.size())
+  if (numSizes != int64_t(sizes.size()))
     return op->emitOpError("expected ")
-           << type.getNumDynamicDims() << " sizes, one for each dynamic "
-           << "dimension of " << type << ", but got " << sizes.size();
+           << numSizes << " sizes, one for each dynamic dimension of "
+           << memories << ", but got " << sizes.size();
   return success();
 }
 
 LogicalResult WorkspaceOp::verify() {
-  return verifyAllocation(*this, getSizes());
+  return verifyAllocation(*this, getResult().getType(), getSizes());
 }
 
 LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {

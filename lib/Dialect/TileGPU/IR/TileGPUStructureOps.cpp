@@ -591,7 +591,7 @@ LogicalResult LaunchOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult KeepOp::verify() {
-  return tile::verifyAllocation(*this, getSizes());
+  return tile::verifyAllocation(*this, getMemories().getTypes(), getSizes());
 }
 
 LogicalResult TicketsOp::verify() {

@@ -7,7 +7,7 @@
 //
 // The lists of a mask that reads no tensors are the same in each run of the
 // same sizes, and the kernels that make them take a tenth of a short one's
-// time. Here the first run on a stream writes them:
+// time. Here the first run writes them:
 //
 //   lists, new = keep(sizes) key(numbers)
 //   launch make grid(new ? n : 0) args(lists, numbers)
@@ -64,8 +64,8 @@ class Plan {
 public:
   Plan(func::FuncOp plan, SymbolTable &symbols)
       : plan(plan), symbols(symbols) {}
-  /// The workspaces that are kept; their numbers begin with `first`.
-  int64_t run(int64_t first);
+  /// The number of workspaces that are kept, by an operation with a number.
+  int64_t run(int64_t number);
 
 private:
   KernelOp kernelOf(LaunchOp launch) const {
@@ -200,7 +200,7 @@ std::optional<SmallVector<Value>> Plan::makeKey(OpBuilder &b) const {
   return key;
 }
 
-int64_t Plan::run(int64_t next) {
+int64_t Plan::run(int64_t number) {
   if (!findLaunches())
     return 0;
   OpBuilder b(writers.front());
@@ -208,24 +208,27 @@ int64_t Plan::run(int64_t next) {
   std::optional<SmallVector<Value>> key = makeKey(b);
   if (!key)
     return 0;
-  Value isNew;
+  SmallVector<Type> types;
+  SmallVector<Value> sizes;
   for (Value value : kept) {
-    auto workspace = value.getDefiningOp<tile::WorkspaceOp>();
-    auto keep = KeepOp::create(b, loc, value.getType(), b.getI1Type(), next++,
-                               workspace.getSizes(), *key);
-    isNew = isNew ? b.createOrFold<arith::OrIOp>(loc, isNew, keep.getIsNew())
-                  : keep.getIsNew();
-    value.replaceAllUsesWith(keep.getResult());
+    types.push_back(value.getType());
+    llvm::append_range(sizes,
+                       value.getDefiningOp<tile::WorkspaceOp>().getSizes());
+  }
+  auto keep = KeepOp::create(b, loc, types, b.getI1Type(), number, sizes, *key);
+  for (auto [old, memory] : llvm::zip(kept.takeVector(), keep.getMemories())) {
+    auto workspace = old.getDefiningOp<tile::WorkspaceOp>();
+    workspace.getResult().replaceAllUsesWith(memory);
     workspace.erase();
   }
   Value none = arith::ConstantIndexOp::create(b, loc, 0);
   for (Operation *op : writers) {
     auto launch = cast<LaunchOp>(op);
     b.setInsertionPoint(launch);
-    launch.getGridMutable().assign(
-        arith::SelectOp::create(b, loc, isNew, launch.getGrid(), none));
+    launch.getGridMutable().assign(arith::SelectOp::create(
+        b, loc, keep.getIsNew(), launch.getGrid(), none));
   }
-  return kept.size();
+  return types.size();
 }
 
 namespace {
@@ -233,11 +236,10 @@ struct KeepWorkspacePass
     : ::attn::impl::TileGpuKeepWorkspacePassBase<KeepWorkspacePass> {
   void runOnOperation() final {
     SymbolTable symbols(getOperation());
-    int64_t next = 0;
+    int64_t number = 0;
     for (auto plan : getOperation().getOps<func::FuncOp>())
       if (plan->hasAttr(tile::TileDialect::planName) && !plan.isExternal())
-        next += Plan(plan, symbols).run(next);
-    numKept += next;
+        numKept += Plan(plan, symbols).run(number++);
   }
 };
 } // namespace

@@ -71,9 +71,10 @@ template <typename Kernel> void printKernel(OpAsmPrinter &p, Kernel op) {
       op.getArgAttrsAttrName(), op.getResAttrsAttrName());
 }
 
-/// Checks that the first result is dense memory with one of `sizes` for each
-/// dynamic dimension.
-LogicalResult verifyAllocation(Operation *op, ValueRange sizes);
+/// Checks that `memories` are memrefs without layout, and that there is one of
+/// `sizes` for each of their dynamic dimensions, in order.
+LogicalResult verifyAllocation(Operation *op, TypeRange memories,
+                               ValueRange sizes);
 
 } // namespace mlir::tile
 

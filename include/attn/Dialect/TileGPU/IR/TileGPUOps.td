@@ -402,16 +402,17 @@ def TileGPU_KeepOp : TileGPU_Op<"keep", [AttrSizedOperandSegments]> {
   let summary = "Plan: workspace that may be there from an earlier run";
   let description = [{
     Dense memory for what kernels make of the numbers of `key` and of nothing
-    else. Where an earlier run on the stream had the same `number`, sizes and
-    key, it may be the memory of that run, with what its kernels wrote: then
-    `is_new` is false, and the kernels that write it have no blocks. A run that is
-    captured into a graph finds none.
+    else. Where an earlier run had the same `number`, sizes and key, it may be the
+    memory of that run, with what its kernels wrote: then `is_new` is false, and
+    the kernels that write it have no blocks. A run that is captured into a graph
+    finds what is there by then.
 
     Example:
 
     ```mlir
-    # func.func @example(%n: index, %key: i64) {
-    %list, %new = tile_gpu.keep 0(%n) key(%key) : memref<?xi32>
+    # func.func @example(%n: index, %m: index, %key: i64) {
+    %list, %count, %new = tile_gpu.keep 0(%n, %m) key(%key)
+        : memref<?xi32>, memref<?x4xi32>
     #   return
     # }
     ```
@@ -420,13 +421,14 @@ def TileGPU_KeepOp : TileGPU_Op<"keep", [AttrSizedOperandSegments]> {
     Arg<I64Attr, "Which memory of the module this is: no other has the "
         "number.">:$number,
     Arg<Variadic<Index>, "One size, in elements, for each dynamic dimension of "
-        "the result.">:$sizes,
+        "the results.">:$sizes,
     Arg<Variadic<I64>, "All that what is written depends on.">:$key);
   let results = (outs
-    Res<AnyMemRef, "The memory.", [MemAlloc]>:$result,
+    Res<Variadic<AnyMemRef>, "The memory, of one run all of it.",
+        [MemAlloc]>:$memories,
     Res<I1, "Whether it holds nothing yet.">:$is_new);
   let assemblyFormat = [{
-    $number `(` $sizes `)` `key` `(` $key `)` attr-dict `:` type($result)
+    $number `(` $sizes `)` `key` `(` $key `)` attr-dict `:` type($memories)
   }];
   let hasVerifier = 1;
 }
