@@ -1,0 +1,154 @@
+#!/usr/bin/env python3
+"""What a mask costs before attention, beside PyTorch's create_block_mask.
+
+Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+
+    test/GPU/preparation.py [--masks A,B] [--sizes 8192,131072] [--depth 64]
+        [--peers eager,compiled] [--kernels]
+
+A mask is a family of masks.py, for one batch and head. Of a call of attn: what passes
+from the start of its first kernel to the end of the last one before attention, the
+first time for its sizes ("first") and later (lists of masks that read no tensors are
+kept), and what attention itself takes; what the first call takes of the device's
+memory, in the chunks that its pool grows by. Of the block mask: milliseconds by the
+host's clock with a synchronisation, the least of four, as it is and compiled, each
+with the memory at its peak; and how many times the cheaper of them takes as long as
+what is ahead of attention. No kernel of the call starts before the one ahead of it
+has ended but by its launch, so that the times ahead of attention do not overlap with
+anything else. --kernels adds what each kernel of a call takes. Needs torch.
+"""
+
+import argparse
+import os
+import sys
+import time
+
+os.environ["ATTN_OVERLAP_RUNS"] = "0"
+
+import masks
+
+MASKS = ("causal_option,causal,window_option,sliding_window,prefix_lm,documents,"
+         "causal_documents,neighbourhood_2d,block_diffusion,dilated")
+
+
+def kernels(run, streams):
+    """Microseconds ahead of the last kernel of a call, and of that kernel, in each
+    stream."""
+    import torch
+    from torch.autograd import DeviceType
+    from torch.profiler import ProfilerActivity, profile
+
+    with profile(activities=[ProfilerActivity.CUDA]) as seen:
+        for stream in streams:
+            with torch.cuda.stream(stream):
+                run()
+            torch.cuda.synchronize()
+    spans = sorted((event.time_range.start, event.time_range.end)
+                   for event in seen.events()
+                   if event.device_type == DeviceType.CUDA and "Mem" not in event.name)
+    count, rest = divmod(len(spans), len(streams))
+    assert count and not rest, len(spans)
+    calls = [spans[i:i + count] for i in range(0, len(spans), count)]
+    return [(call[-2][1] - call[0][0] if count > 1 else 0.0,
+             call[-1][1] - call[-1][0]) for call in calls]
+
+
+def median(values):
+    return sorted(values)[len(values) // 2]
+
+
+def block_mask(live, n, is_compiled):
+    """Milliseconds of the block mask, and MiB at its peak; or None."""
+    import torch
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    make = create_block_mask
+    if is_compiled:
+        torch._dynamo.reset()
+        make = torch.compile(make, dynamic=False)
+
+    def run():
+        return make(live, 1, None, n, n, device="cuda")
+
+    try:
+        run()
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+        before, times = torch.cuda.memory_allocated(), []
+        for _ in range(4):
+            start = time.perf_counter()
+            run()
+            torch.cuda.synchronize()
+            times.append(time.perf_counter() - start)
+    except torch.cuda.OutOfMemoryError:
+        torch.cuda.empty_cache()
+        return None
+    peak = torch.cuda.max_memory_allocated() - before
+    torch.cuda.empty_cache()
+    return min(times) * 1e3, peak / 2**20
+
+
+def measure(family, n, depth, streams, with_kernels):
+    """Microseconds ahead of attention, first and later, and of attention; MiB; text."""
+    import attn
+    import torch
+
+    q, k, v = (torch.randn((1, 1, rows, depth), device="cuda").to(torch.bfloat16)
+               for rows in (n, n, n))
+    out = torch.empty_like(q)
+
+    def call():
+        attn.attention(q, k, v, out=out, **family.options)
+
+    torch.cuda.synchronize()
+    free = torch.cuda.mem_get_info()[0]
+    call()
+    torch.cuda.synchronize()
+    mib = (free - torch.cuda.mem_get_info()[0]) / 2**20
+    kernels(call, streams[:1])  # what is captured by no profiler comes first
+    later = kernels(call, streams[1:])
+    # Sizes that no run had before have no lists yet.
+    first = []
+    for fewer in range(1, 6):
+        part = [x[:, :, :n - fewer] for x in (q, k, v, out)]
+        first += kernels(
+            lambda: attn.attention(*part[:3], out=part[3], **family.options),
+            streams[:1])
+    text = "    " + masks.list_kernels(call) + "\n" if with_kernels else ""
+    return (median([each[0] for each in first]), median([each[0] for each in later]),
+            median([each[1] for each in later]), mib, text)
+
+
+def main():
+    parser = argparse.ArgumentParser()
+    parser.add_argument("--masks", default=MASKS)
+    parser.add_argument("--sizes", default="8192,131072")
+    parser.add_argument("--depth", type=int, default=64)
+    parser.add_argument("--peers", default="eager,compiled")
+    parser.add_argument("--kernels", action="store_true")
+    options = parser.parse_args()
+    import torch
+
+    peers = [name for name in options.peers.split(",") if name]
+    streams = [torch.cuda.Stream() for _ in range(4)]
+    print("%-17s   keys  ahead, us: first  later   MiB  attention, ms%s  times"
+          % ("mask", "".join("  %8s, ms    MiB" % name for name in peers)))
+    for n in map(int, options.sizes.split(",")):
+        maker = masks.Maker(1, 1, n, "cuda")
+        for name in options.masks.split(","):
+            family = getattr(maker, name)()
+            first, later, own, mib, kinds = measure(
+                family, n, options.depth, streams, options.kernels)
+            text = "%-17s %6d %16.1f %6.1f %5.0f %14.4f" % (
+                name, n, first, later, mib, own / 1e3)
+            found = [block_mask(family.live, n, peer == "compiled") for peer in peers]
+            for each in found:
+                text += " %12.3f %6.0f" % each if each else "            -      -"
+            least = min([each[0] for each in found if each], default=0)
+            text += " %6.0f" % (least * 1e3 / first) if first and least else "      -"
+            print(text + "\n" + kinds, end="", flush=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
