@@ -45,10 +45,8 @@ PASSES = [
     "tile-gpu-allocate-shared",
     "tile-gpu-verify-budget",
 ]
-# Of kernels that others merged fragments of (traps.test), of masks by functions, whose
-# lists are kept from call to call (keep-workspace.mlir), and checks.
-IDLE = ["tile-gpu-keep-workspace",
-        "tile_gpu.kernel(tile-gpu-copy-fragments)",
+# Of kernels that others merged fragments of (traps.test), and checks.
+IDLE = ["tile_gpu.kernel(tile-gpu-copy-fragments)",
         "tile_gpu.kernel(tile-gpu-verify-async)", "tile-gpu-verify-budget"]
 KERNELS = [
     ("sm_90a", "d=64,dtype=bf16,causal=bottom_right", "", "sq=200,sk=330"),
@@ -59,6 +57,18 @@ KERNELS = [
      "block_q = 128, rows = 64, block_k = 128, turns = softmax", "sq=150,sk=330"),
     ("sm_90a", "d=64,dtype=bf16",
      "block_q = 192, rows = 64, block_k = 128, cluster = 2", "sq=400,sk=330"),
+    # A mask by a function, whose lists are kept from call to call.
+    ("sm_90a", "d=64,dtype=bf16", "", "sq=200,sk=330", """
+^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+  %step = arith.constant 3 : i32
+  %zero = arith.constant 0 : i32
+  %d = arith.subi %i, %j : i32
+  %rest = arith.remsi %d, %step : i32
+  %near = arith.cmpi eq, %rest, %zero : i32
+  %past = arith.cmpi sge, %d, %zero : i32
+  %live = arith.andi %near, %past : i1
+  attn.yield %live : i1
+"""),
     ("sm_80", "d=64,dtype=bf16,causal=bottom_right", "", "sq=150,sk=330"),
     ("sm_80", "d=64,dtype=bf16,monoid=stick_breaking", "", "sq=70,sk=130"),
     ("sm_90a", "dk=24,dv=40,decay=value,init=1", "",
@@ -105,12 +115,16 @@ def missing():
 
 def check(tools, number, kernel):
     """Runs what each pass leaves of a kernel; the passes that change it."""
-    target, spec, schedule, sizes = kernel
+    target, spec, schedule, sizes, *masks = kernel
     changed = []
     with tempfile.TemporaryDirectory() as folder:
         is_scan = spec.startswith("dk=")
         output = "out0" if is_scan else "o"
         given = ["--scan" if is_scan else "--attention", spec]
+        for mask in masks:
+            given += ["--mask-mod", f"{folder}/mask.mlir"]
+            with open(given[-1], "w") as file:
+                file.write(mask)
         attention = [f"{tools}/attn-run"] + given
         if schedule:
             attention += ["--schedule", f"#attn.schedule<{schedule}>"]
