@@ -98,14 +98,23 @@ static bool areComputed(ReduceOp reduce) {
          }) >= several;
 }
 
+/// Whether several sums are made of what makes `weights`.
+static bool areSummedTwice(Value weights) {
+  auto map = weights ? weights.getDefiningOp<MapOp>() : MapOp();
+  return map &&
+         llvm::count_if(map->getResults(), [](Value result) {
+           return llvm::any_of(result.getUsers(), llvm::IsaPred<ReduceOp>);
+         }) > 1;
+}
+
 /// Where to release the slots of keys. ptxas keeps the order of arrivals and
 /// waits, but may hoist the wait for the late products up to the last arrival,
 /// and sink arithmetic below it: released too early, keys serialise these
 /// products. Behind the first reduction (of the maxima) there is most to hide
 /// them under; one that is over by then, of few columns, even hides behind the
 /// last reduction. Where there are no maxima, or scores take several
-/// operations, some of which ptxas would sink below the wait, keys are released
-/// behind (a part of) the weights.
+/// operations, or weights are summed twice (an entropy), some of which ptxas
+/// would sink below the wait, keys are released behind (a part of) the weights.
 static Value behindSlots(Step &step) {
   constexpr int64_t fewColumns = 64;
   bool isShort = llvm::all_of(step.late, [](LateProduct &product) {
@@ -119,7 +128,7 @@ static Value behindSlots(Step &step) {
     if (auto reduce = dyn_cast<ReduceOp>(op); reduce && (isShort || !found))
       found = reduce;
   if (!found || (!isShort && (llvm::is_contained(found.getInputs(), weights) ||
-                              areComputed(found))))
+                              areComputed(found) || areSummedTwice(weights))))
     return weights;
   return found.getResult(0);
 }
