@@ -113,6 +113,8 @@ int MaskAnalysis::literal(Form form, int depth) {
       return (term.kind == Term::Minimum) == (factor > 0) ? conjunction(l, r)
                                                           : disjunction(l, r);
     }
+  if (std::optional<Form> solved = withoutQuotient(form))
+    return literal(std::move(*solved), depth);
   Expression result{Expression::AtLeastZero};
   result.form = addForm(form);
   return addExpression(result);
@@ -312,11 +314,57 @@ bool MaskAnalysis::findsCore(int number) const {
   llvm_unreachable("unknown kind of expression");
 }
 
-/// Bounds j >= a(i), j <= b(i) of slope 0 or 1 in i, each perhaps guarded by a
-/// uniform condition that lifts it, and uniform conditions. Bounds of slope 0
-/// and 1 rise together, so a key between the least lower and the greatest
-/// upper one is live in some row, unless two bounds of slope 1 exclude each
-/// other; evaluation tests that.
+/// Of a bound of the keys that rises with the row in steps, d floor((i + e) /
+/// d) and a constant: by how much it is beyond the row, at least and at most.
+std::optional<std::pair<int64_t, int64_t>>
+MaskAnalysis::findSteps(const Form &form) const {
+  if (form.row || std::abs(form.key) != 1 || form.terms.size() != 1)
+    return std::nullopt;
+  auto [factor, number] = form.terms.front();
+  const Term &term = terms[number];
+  if (term.kind != Term::FloorDivision || factor != -form.key * term.divisor)
+    return std::nullopt;
+  const Form &x = forms[term.lhs];
+  if (x.row != 1 || x.key || !x.terms.empty())
+    return std::nullopt;
+  int64_t most = x.constant - form.key * form.constant;
+  return std::make_pair(most - (term.divisor - 1), most);
+}
+
+/// Whether keys between those of a row and of the next one may be live in
+/// neither, as bounds that rise in steps may leave them. Two of slope 1 do not.
+bool MaskAnalysis::leavesGaps(ArrayRef<std::pair<int, int>> bounds) const {
+  auto formOf = [&](const std::pair<int, int> &bound) -> const Form & {
+    return forms[expressions[bound.second].form];
+  };
+  auto beyondRow = [&](const Form &form) {
+    if (form.row && form.terms.empty()) {
+      int64_t constant = -form.key * form.constant;
+      return std::optional(std::make_pair(constant, constant));
+    }
+    return findSteps(form);
+  };
+  auto isFixed = [](const Form &form) { return !form.row && form.key; };
+  for (const auto &first : bounds)
+    for (const auto &second : bounds) {
+      const Form &lower = formOf(first), &upper = formOf(second);
+      bool hasSteps = findSteps(lower) || findSteps(upper);
+      if (lower.key <= 0 || upper.key >= 0 || !hasSteps)
+        continue;
+      auto from = beyondRow(lower), to = beyondRow(upper);
+      if ((!from && isFixed(lower)) || (!to && isFixed(upper)))
+        continue;
+      if (!from || !to || from->second > to->first)
+        return true;
+    }
+  return false;
+}
+
+/// Bounds j >= a(i), j <= b(i) of slope 0 or 1 in i, or in steps, each perhaps
+/// guarded by a uniform condition that lifts it, and uniform conditions. They
+/// rise together, so a key between the least lower and the greatest upper one
+/// is live in some row, unless two bounds of slope 1 exclude each other, which
+/// evaluation tests, or steps leave gaps.
 bool MaskAnalysis::collectExact(
     int number, int guard, SmallVectorImpl<std::pair<int, int>> &bounds) const {
   const Expression &e = expressions[number];
@@ -330,6 +378,10 @@ bool MaskAnalysis::collectExact(
     return false;
   case Expression::AtLeastZero: {
     const Form &form = forms[e.form];
+    if (findSteps(form)) {
+      bounds.push_back({guard, number});
+      return true;
+    }
     if (llvm::any_of(form.terms, [&](auto &term) {
           return terms[term.second].kind != Term::Uniform;
         }))
@@ -360,9 +412,9 @@ bool MaskAnalysis::collectExact(
   llvm_unreachable("unknown kind of expression");
 }
 
-/// Bounds of the keys on one side only, of slope 0 or 1 in i: with and and or
-/// among them the bound still rises with i, so the last row (of upper bounds;
-/// the first of lower ones) has all keys that some row has.
+/// Bounds of the keys on one side only, of slope 0 or 1 in i, or in steps: with
+/// and and or among them the bound still rises with i, so the last row (of
+/// upper bounds; the first of lower ones) has all keys that some row has.
 bool MaskAnalysis::rises(int number, int64_t side) const {
   const Expression &e = expressions[number];
   switch (e.kind) {
@@ -374,6 +426,8 @@ bool MaskAnalysis::rises(int number, int64_t side) const {
     return false;
   case Expression::AtLeastZero: {
     const Form &form = forms[e.form];
+    if (findSteps(form))
+      return form.key == side;
     if (llvm::any_of(form.terms, [&](auto &term) {
           return terms[term.second].kind != Term::Uniform;
         }))
@@ -394,8 +448,11 @@ bool MaskAnalysis::isRowNumber(const Form &form) const {
     const Term &term = terms[entry.second];
     if (term.kind == Term::Uniform)
       return true;
+    if (termDependsOn(entry.second, /*key=*/true))
+      return false;
+    if (term.kind == Term::FloorDivision)
+      return isRowNumber(forms[term.lhs]);
     return (term.kind == Term::Minimum || term.kind == Term::Maximum) &&
-           !termDependsOn(entry.second, /*key=*/true) &&
            isRowNumber(forms[term.lhs]) && isRowNumber(forms[term.rhs]);
   });
 }
@@ -487,7 +544,7 @@ void MaskAnalysis::classify() {
   for (const Term &term : terms)
     knownFacts.isDataDependent |= term.kind == Term::Unknown;
   knownFacts.hasCore = findsCore(root);
-  bool exact = collectExact(root, -1, exactBounds);
+  bool exact = collectExact(root, -1, exactBounds) && !leavesGaps(exactBounds);
   if (!exact)
     exactBounds.clear();
   knownFacts.hullIsExact = exact || rises(root, 1) || rises(root, -1);

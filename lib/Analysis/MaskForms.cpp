@@ -86,6 +86,29 @@ MaskAnalysis::Form MaskAnalysis::sum(const Form &lhs, const Form &rhs,
   return result;
 }
 
+/// form >= 0 where floor(x / d) is all of it that depends on the key, as a form
+/// of x: floor(x / d) <= r is x <= d r + d - 1, and floor(x / d) >= r is x >= d
+/// r.
+std::optional<MaskAnalysis::Form>
+MaskAnalysis::withoutQuotient(const Form &form) {
+  auto isOnKey = [&](auto &entry) { return termDependsOn(entry.second, true); };
+  if (form.key || llvm::count_if(form.terms, isOnKey) != 1)
+    return std::nullopt;
+  auto [factor, number] = *llvm::find_if(form.terms, isOnKey);
+  const Term &term = terms[number];
+  if (term.kind != Term::FloorDivision || std::abs(factor) != 1)
+    return std::nullopt;
+  Form rest = form;
+  llvm::erase_if(rest.terms, isOnKey);
+  if (!scale(rest, term.divisor))
+    return std::nullopt;
+  Form result = sum(rest, forms[term.lhs], factor);
+  result.constant += factor < 0 ? term.divisor - 1 : 0;
+  if (!scale(result, 1))
+    return std::nullopt;
+  return result;
+}
+
 void MaskAnalysis::requireInRange(int form, unsigned width) {
   // i and j lie in [0, 2^31), so many forms cannot leave their type.
   const Form &f = forms[form];
@@ -100,9 +123,14 @@ void MaskAnalysis::requireInRange(int form, unsigned width) {
   requirements.push_back({form, -bound, bound - 1});
 }
 
+/// Whether a form of positions, which are, is no negative number.
+template <typename Form> static bool isAtLeastZero(const Form &form) {
+  return form.terms.empty() && form.row >= 0 && form.key >= 0 &&
+         form.constant >= 0;
+}
+
 void MaskAnalysis::requireAtLeastZero(int form) {
-  const Form &f = forms[form];
-  if (f.terms.empty() && f.row >= 0 && f.key >= 0 && f.constant >= 0)
+  if (isAtLeastZero(forms[form]))
     return;
   requirements.push_back({form, 0, largest - 1});
 }
@@ -267,7 +295,7 @@ MaskAnalysis::Form MaskAnalysis::FormBuilder::readDivision() {
     return divisionTerm(Term::FloorRemainder, numerator, d);
   if (*divisor < 0)
     numerator = negated(numerator);
-  if (isa<arith::DivSIOp>(op))
+  if (isa<arith::DivSIOp>(op) && !isAtLeastZero(numerator))
     return divisionTerm(Term::TruncatedDivision, numerator, d);
   if (isa<arith::CeilDivSIOp, arith::CeilDivUIOp>(op))
     return negated(divisionTerm(Term::FloorDivision, negated(numerator), d));

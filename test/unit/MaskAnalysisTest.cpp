@@ -585,6 +585,56 @@ TEST_F(MaskAnalysisTest, KnowsThatPositionsAreBelowTheirNumber) {
   EXPECT_FALSE(shifted.analysis->isAlwaysValid(doesNot, doesNot));
 }
 
+TEST_F(MaskAnalysisTest, FindsRowsOfChunks) {
+  // Causal in chunks of 256, chunks beside each other, and some with gaps.
+  auto mask = [&](const std::string &which) {
+    return parseMask(context, R"(
+      %c = arith.constant 256 : i32
+      %one = arith.constant 1 : i32
+      %x = arith.divsi %i, %c : i32
+      %y = arith.divui %j, %c : i32
+      %past = arith.cmpi sle, %j, %i : i32
+)" + which);
+  };
+  Named chunks = mask(R"(
+      %same = arith.cmpi eq, %x, %y : i32
+      %r = arith.andi %past, %same : i1)");
+  EXPECT_TRUE(chunks.analysis->facts().hullIsExact);
+  EXPECT_TRUE(chunks.analysis->facts().hasRowIntervals);
+  auto bounds =
+      chunks.analysis->computeBounds([](Value) { return 0; }, 300, 363, 1000);
+  EXPECT_EQ(bounds.lower, 256);
+  EXPECT_EQ(bounds.upper, 364);
+  EXPECT_EQ(bounds.coreLower, 256);
+  EXPECT_EQ(bounds.coreUpper, 301);
+  Named near = mask(R"(
+      %d = arith.subi %x, %y : i32
+      %a = math.absi %d : i32
+      %r = arith.cmpi sle, %a, %one : i32)");
+  EXPECT_TRUE(near.analysis->facts().hullIsExact);
+  EXPECT_TRUE(near.analysis->facts().hasRowIntervals);
+  bounds =
+      near.analysis->computeBounds([](Value) { return 0; }, 500, 563, 2000);
+  EXPECT_EQ(bounds.lower, 0);
+  EXPECT_EQ(bounds.upper, 1024);
+  EXPECT_EQ(bounds.coreLower, 256);
+  EXPECT_EQ(bounds.coreUpper, 768);
+  // The next chunk of a causal row has no keys.
+  Named next = mask(R"(
+      %z = arith.addi %x, %one : i32
+      %after = arith.cmpi sge, %y, %z : i32
+      %r = arith.andi %past, %after : i1)");
+  EXPECT_FALSE(next.analysis->facts().hullIsExact);
+  // The chunk before, under a window that need not reach it.
+  Named before = mask(R"(
+      %d = arith.subi %i, %j : i32
+      %close = arith.cmpi sle, %d, %w : i32
+      %z = arith.subi %x, %one : i32
+      %upto = arith.cmpi sle, %y, %z : i32
+      %r = arith.andi %close, %upto : i1)");
+  EXPECT_FALSE(before.analysis->facts().hullIsExact);
+}
+
 TEST_F(MaskAnalysisTest, ReadsBlocksWrittenAsDivisions) {
   Named mask = parseMask(context, R"(
     %c = arith.constant 64 : i32

@@ -250,6 +250,7 @@ private:
   int conjunction(int lhs, int rhs);
   int disjunction(int lhs, int rhs);
   int literal(Form form, int depth = 0);
+  std::optional<Form> withoutQuotient(const Form &form);
   int compare(mlir::Value op, bool negate);
   int boolean(mlir::Value value, bool negate);
   int buildBoolean(mlir::Value value, bool negate);
@@ -272,6 +273,8 @@ private:
   void findBoundFacts();
   bool collectExact(int expression, int guard,
                     llvm::SmallVectorImpl<std::pair<int, int>> &bounds) const;
+  std::optional<std::pair<int64_t, int64_t>> findSteps(const Form &form) const;
+  bool leavesGaps(llvm::ArrayRef<std::pair<int, int>> bounds) const;
   bool findsCore(int expression) const;
   bool rises(int expression, int64_t side) const;
   /// What keys of one row an expression keeps.
