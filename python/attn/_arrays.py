@@ -383,6 +383,23 @@ def scalar(name, value, dtype):
     return View(ctypes.addressof(memory), dtype, (), (), memory)
 
 
+# Bytes from which on an array has large pages, as numpy's own arrays do.
+_LARGE = 4 << 20
+
+
+def _ask_for_large_pages(tensor):
+    """Has the system give the memory of a new tensor in large pages, where it can: in
+    small ones the first writes to 33 MB wait 20 ms."""
+    page, advice = 4096, 14  # MADV_HUGEPAGE
+    if sys.platform == "linux":
+        start = tensor.data_ptr()
+        end = (start + tensor.numel() * tensor.element_size()) // page * page
+        start = -(-start // page) * page
+        madvise = ctypes.CDLL(None).madvise
+        madvise(ctypes.c_void_p(start), ctypes.c_size_t(end - start), advice)
+    return tensor
+
+
 def maker(like, dtype, shape):
     """A function that makes new dense arrays of the kind of `like`; NumPy arrays for
     other kinds than torch."""
@@ -390,9 +407,12 @@ def maker(like, dtype, shape):
     if is_torch(like):
         torch = torch_module()
         types = {"f32": torch.float32, "f16": torch.float16, "bf16": torch.bfloat16}
-        return functools.partial(
+        make = functools.partial(
             torch.empty, shape, dtype=types[name], device=like.device
         )
+        if like.device.type == "cpu" and math.prod(shape) >= _LARGE // item_size(dtype):
+            return lambda: _ask_for_large_pages(make())
+        return make
     import numpy
 
     if name == "bf16":

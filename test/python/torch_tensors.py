@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import os
+import re
 import subprocess
 import sys
 
@@ -81,6 +82,20 @@ out = torch.zeros(2, 33, 4, 24)
 assert attn.attention(q, k, v, out=out.transpose(1, 2)).data_ptr() == out.data_ptr()
 assert torch.equal(out.transpose(1, 2), want)
 assert attn.attention(q, k, v[..., :0:1].new_zeros(2, 4, 47, 24)).abs().sum() == 0
+
+# Large outputs have large pages, where the system has any.
+q2 = torch.zeros(1, 1, 1 << 14, 64)
+out = attn.attention(q2, q2[:, :, :1], q2[:, :, :1])
+flags = {}
+if os.path.exists("/proc/self/smaps"):
+    for line in open("/proc/self/smaps"):
+        if re.match("[0-9a-f]+-", line):
+            begin, end = (int(x, 16) for x in line.split()[0].split("-"))
+        elif line.startswith("VmFlags:"):
+            flags[begin, end] = line.split()[1:]
+if os.path.exists("/sys/kernel/mm/transparent_hugepage"):
+    middle = out.data_ptr() + (1 << 21)
+    assert [f for (b, e), f in flags.items() if b <= middle < e and "hg" in f]
 
 # Gradients (torch_training.py): never a silent detach.
 q.requires_grad_()
