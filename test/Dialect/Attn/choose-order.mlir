@@ -73,13 +73,15 @@ func.func @near(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
-        %frames = arith.constant 8 : i32
-        %reach = arith.constant 2 : i32
-        %pi = arith.divui %i, %frames : i32
-        %pj = arith.divui %j, %frames : i32
-        %dp = arith.subi %pi, %pj : i32
-        %ap = math.absi %dp : i32
-        %live = arith.cmpi sle, %ap, %reach : i32
+        %zero = arith.constant 0 : i32
+        %step = arith.constant 4 : i32
+        %reach = arith.constant 255 : i32
+        %distance = arith.subi %i, %j : i32
+        %size = math.absi %distance : i32
+        %near = arith.cmpi sle, %size, %reach : i32
+        %rest = arith.remsi %distance, %step : i32
+        %some = arith.cmpi eq, %rest, %zero : i32
+        %live = arith.andi %near, %some : i1
         attn.yield %live : i1
       } -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
