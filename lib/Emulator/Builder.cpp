@@ -295,9 +295,16 @@ LogicalResult ProgramBuilder::collect() {
             info.fill == ::attn::emulator::Fill::Tma ? 1 : info.producers;
         info.full = addMBarriers("full barrier of " + info.name + ", slot",
                                  info.stages, arrivals);
+        bool isMulticast =
+            info.cluster > 1 && info.fill == ::attn::emulator::Fill::Tma;
         if (info.consumers)
-          info.empty = addMBarriers("empty barrier of " + info.name + ", slot",
-                                    info.stages, info.consumers * info.cluster);
+          info.empty = addMBarriers(
+              "empty barrier of " + info.name + ", slot", info.stages,
+              info.consumers * (isMulticast ? 1 : info.cluster));
+        if (info.consumers && isMulticast)
+          info.allEmpty = addMBarriers("empty barrier of all blocks of " +
+                                           info.name + ", slot",
+                                       info.stages, info.cluster);
       }
       rings[create.getRing()] = uint32_t(program->rings.size());
       program->rings.push_back(std::move(info));

@@ -60,10 +60,23 @@ LogicalResult emulator::emulate(tg::RingAcquireOp op, ProgramBuilder &b) {
   b.emit(op, true, [slot = *slot](Agent &a) {
     const RingInfo &ring = slot.ring(a);
     Use use = slot.use(a);
-    if (ring.empty >= 0) {
-      MBarrier &empty = a.block.mbarriers[size_t(ring.empty) + use.slot];
-      Step step = a.waitFor(empty, uint32_t((use.round & 1) ^ 1), use.round,
-                            "a slot to be released");
+    auto barrier = [&](int64_t first) -> MBarrier & {
+      return a.block.mbarriers[size_t(first) + use.slot];
+    };
+    if (ring.empty >= 0 && a.part == 0) {
+      Step step = a.waitFor(barrier(ring.empty), uint32_t((use.round & 1) ^ 1),
+                            use.round, "a slot to be released");
+      if (step != Step::Next)
+        return step;
+    }
+    if (ring.allEmpty >= 0) {
+      if (a.part == 0)
+        for (auto &block : a.block.cluster->blocks)
+          a.arrive(*block, ring.allEmpty + use.slot, 0, 0);
+      a.part = 1;
+      Step step =
+          a.waitFor(barrier(ring.allEmpty), uint32_t(use.round & 1),
+                    use.round + 1, "a slot to be released in each block");
       if (step != Step::Next)
         return step;
     }
@@ -172,7 +185,7 @@ LogicalResult emulator::emulate(tg::RingReleaseOp op, ProgramBuilder &b) {
     if (!mayRelease(a, slot.number, use.slot, after))
       return Step::Stop;
     for (auto &block : a.block.cluster->blocks)
-      if (block.get() == &a.block || ring.cluster > 1)
+      if (block.get() == &a.block || (ring.cluster > 1 && ring.allEmpty < 0))
         a.arriveAll(*block, ring.empty + use.slot);
     return Step::Next;
   });

@@ -160,8 +160,9 @@ struct RingInfo {
   int64_t producers = 0, consumers = 0, cluster = 1, stages = 1;
   std::vector<uint32_t> regions;
   int64_t slotBytes = 0;
-  /// First mbarriers, or -1.
-  int64_t full = -1, empty = -1;
+  /// First mbarriers, or -1: of those by which blocks that fill the ring
+  /// together tell each other that theirs are empty, too.
+  int64_t full = -1, empty = -1, allEmpty = -1;
 };
 
 struct MBarrierInfo {

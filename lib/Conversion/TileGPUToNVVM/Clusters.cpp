@@ -94,9 +94,7 @@ void gpu::arriveInBlock(Emitter &e, Value barrier, Value predicate,
              "r,b,~{memory}", {barrier, predicate});
 }
 
-/// Lane n arrives in block n. (One `mapa` ahead of all loops lets ptxas release
-/// slots earlier, and d = 256 takes 2.2 to 2.5 % more cycles:
-/// docs/performance.)
+/// Lane n arrives in block n.
 void gpu::arriveInCluster(KernelContext &k, Value barrier) {
   Emitter &e = k.e;
   arriveInBlock(e, inBlock(e, barrier, k.lane), e.lt(k.lane, e.c32(k.cluster)));

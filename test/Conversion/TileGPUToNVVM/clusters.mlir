@@ -5,23 +5,29 @@
 !tile = !tile_gpu.smem<64x128xbf16 swizzle 128>
 !map = !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
 
-// A ring of two blocks: 16 arrivals empty a slot, 8 of each block; block 0
-// copies the first panel of 64 columns to both, block 1 the second one; one lane
-// of a warp arrives in each block. The ring beside it is the block's own. Block 0
-// draws, and writes the number into both blocks. The kernel begins and ends with
-// a barrier of the cluster.
+// A ring of two blocks: 4 arrivals empty a slot of a block, whose copying warp
+// then tells both blocks, by one lane each; 2 of these let it go on. Block 0 copies
+// the first panel of 64 columns to both, block 1 the second one. The ring beside it
+// is the block's own. Block 0 draws, and writes the number into both blocks. The
+// kernel begins and ends with a barrier of the cluster.
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: llvm.func @clusters
 // CHECK-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
 // CHECK-DAG: %[[FOUR:.*]] = llvm.mlir.constant(4 : i32)
-// CHECK-DAG: %[[EIGHT:.*]] = llvm.mlir.constant(8 : i32)
 // CHECK-DAG: %[[TWO:.*]] = llvm.mlir.constant(2 : i32)
 // CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[FOUR]]
-// CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[EIGHT]]
+// CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[FOUR]]
+// CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[FOUR]]
+// CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[FOUR]]
+// CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[TWO]]
 // CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[TWO]]
 // CHECK: llvm.nvvm.barrier.cluster.arrive
 // CHECK: llvm.nvvm.barrier.cluster.wait
 // CHECK: cp.async.bulk.tensor.4d.shared::cta.global.tile.mbarrier::complete_tx::bytes [
+// CHECK: mbarrier.try_wait.parity.shared::cta.b64
+// CHECK: mapa.shared::cluster.u32
+// CHECK: mbarrier.arrive.shared::cluster.b64 _,
+// CHECK: mbarrier.try_wait.parity.shared::cta.b64
 // CHECK: %[[RANK:.*]] = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.cluster.ctarank"
 // CHECK: %[[FIRST:.*]] = llvm.icmp "eq" %[[RANK]], %{{.*}} : i32
 // CHECK: %[[COPIES:.*]] = llvm.and %{{.*}}, %[[FIRST]] : i1
@@ -38,8 +44,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: llvm.nvvm.barrier.cluster.wait
 // CHECK: llvm.return
 // CHECK: mbarrier.arrive.shared::cta.b64 _,
-// CHECK: mapa.shared::cluster.u32
-// CHECK: mbarrier.arrive.shared::cluster.b64 _,
+// CHECK-NOT: mapa.shared::cluster.u32
+// CHECK: mbarrier.arrive.shared::cta.b64 _,
 // CHECK-NOT: llvm.return
 tile_gpu.kernel private @clusters(%tickets: memref<1xi32>, %n: i32, %mq: !map,
     %mk: !map) {

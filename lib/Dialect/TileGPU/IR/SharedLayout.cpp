@@ -79,7 +79,7 @@ static int64_t placeOf(Operation *owner, Part part, unsigned index) {
 void SharedLayout::add(Operation *owner, Part part, int64_t size,
                        int64_t arrivalCount, int64_t align, unsigned index) {
   pieces.push_back({owner, part, index, align, size, arrivalCount,
-                    placeOf(owner, part, index)});
+                    /*blocks=*/0, placeOf(owner, part, index)});
 }
 
 void SharedLayout::readTiles() {
@@ -118,9 +118,15 @@ void SharedLayout::readRingBarriers() {
       fullArrivals = ring.producers;
     int64_t size = ring.type.getStages() * ::attn::onchip::barrierBytes;
     add(value.getDefiningOp(), Part::Full, size, fullArrivals);
-    if (ring.consumers)
+    if (!ring.consumers)
+      continue;
+    if (ring.isMulticast()) {
+      add(value.getDefiningOp(), Part::Empty, 2 * size, ring.consumers);
+      pieces.back().blocks = ring.cluster;
+    } else {
       add(value.getDefiningOp(), Part::Empty, size,
           ring.consumers * ring.cluster);
+    }
   }
 }
 
@@ -357,7 +363,9 @@ SmallVector<std::pair<int64_t, int64_t>> SharedLayout::arrivals() const {
   for (const SharedPiece &piece : pieces)
     for (int64_t at = 0; piece.arrivals && at < piece.bytes;
          at += ::attn::onchip::barrierBytes)
-      all.push_back({piece.offset + at, piece.arrivals});
+      all.push_back({piece.offset + at, piece.blocks && at >= piece.bytes / 2
+                                            ? piece.blocks
+                                            : piece.arrivals});
   return all;
 }
 

@@ -29,6 +29,16 @@ struct RingLayout {
   llvm::SmallVector<int64_t> offsets, strides;
   /// Offset of the barriers of slot 0, 8 bytes apart; -1 where there is none.
   int64_t full = -1, empty = -1;
+
+  /// Whether each block of a cluster copies a part of every tile to all. Then
+  /// there are as many barriers again behind the empty ones: there the blocks
+  /// tell each other that theirs are empty.
+  bool isMulticast() const {
+    return cluster > 1 && fill == mlir::tile_gpu::Fill::Tma;
+  }
+  int64_t allEmpty() const {
+    return empty + type.getStages() * onchip::barrierBytes;
+  }
 };
 
 /// Hardware barriers `first`, `first` + 1, ... of one barrier.create.
@@ -66,6 +76,8 @@ struct SharedPiece {
   int64_t align = onchip::barrierBytes, bytes = 0;
   /// What each of the barriers waits for; 0: these are none.
   int64_t arrivals = 0;
+  /// If not 0, what each of the second half of them waits for.
+  int64_t blocks = 0;
   /// -1: it has no place yet.
   int64_t offset = -1;
 
