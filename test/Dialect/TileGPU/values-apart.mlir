@@ -1,8 +1,8 @@
 // RUN: attn-opt %s --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s
 
 // Wide values have a warp of their own, so that keys do not wait for the slot
-// of values, which is given back later. Narrower ones have not, nor those of
-// blocks that share copies.
+// of values, which is given back later, in blocks that share copies, too. Narrower
+// ones have not.
 
 // CHECK-LABEL: kernel private @wide_kernel0(
 // CHECK:       role "load" warps(1)
@@ -16,7 +16,9 @@ func.func @wide(%q: !wide, %k: !wide, %v: !wide) -> !wide {
 }
 
 // CHECK-LABEL: kernel private @shared_kernel0(
-// CHECK-NOT:   load_values
+// CHECK:       ring.create tma consumers(8) cluster(2)
+// CHECK:       ring.create tma consumers(8) cluster(2)
+// CHECK:       role "load_values" warps(1)
 func.func @shared(%q: !wide, %k: !wide, %v: !wide) -> !wide {
   %o = attn.attention queries(%q : !wide) keys(%k : !wide) values(%v : !wide)
       {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 80, cluster = 2>} -> !wide

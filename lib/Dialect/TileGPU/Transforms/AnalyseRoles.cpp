@@ -552,8 +552,13 @@ bool RolesAnalysis::loadAllTiles(ArrayRef<tile::RowsOp> steps) {
 bool RolesAnalysis::loadsValuesApart() {
   constexpr int64_t manyCopies = 8, wide = 128;
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
-  bool isAlone =
-      !schedule || (schedule.getCluster() <= 1 && schedule.getBlockV() == 0);
+  bool isWhole = !schedule || schedule.getBlockV() == 0;
+  auto isWide = [](const RolesRing &ring) {
+    return ring.tile.getCols() > wide;
+  };
+  // Blocks that share copies have less time for each slot.
+  bool isPaired =
+      schedule && schedule.getCluster() > 1 && llvm::any_of(plan.steps, isWide);
   // Keys that are values as well, as those of dQ, would be the other warp's,
   // and queries, which come behind the first of them, nobody's.
   return !plan.steps.front().isValue &&
@@ -561,9 +566,9 @@ bool RolesAnalysis::loadsValuesApart() {
            SmemType box = ring.getBox();
            int64_t panels = box.getRowBytes() / box.getSwizzle();
            bool isMany = ring.numBoxes() * panels >= manyCopies;
-           bool isLate = isAlone && plan.blockQ > 64 && !plan.keyWarps &&
+           bool isLate = isWhole && plan.blockQ > 64 && !plan.keyWarps &&
                          plan.steps.size() == 2 && plan.sharers == 1 &&
-                         (ring.tile.getCols() > wide || ring.numBoxes() > 1);
+                         (isWide(ring) || isPaired || ring.numBoxes() > 1);
            return ring.isValue && (isMany || isLate);
          });
 }

@@ -156,29 +156,31 @@ struct MulticastLoadsPass
 };
 } // namespace
 
-/// The one loop over `scheduler` that copies, where a role of one warp draws
-/// the items; null otherwise.
-static ForeachOp findCopies(SchedulerOp scheduler) {
+/// The loops over `scheduler` that copy, each by one warp; none where no role
+/// of one warp draws the items.
+static SmallVector<ForeachOp> findCopies(SchedulerOp scheduler) {
   bool isDrawn = false;
-  ForeachOp copies;
+  SmallVector<ForeachOp> copies;
   for (Operation *user : scheduler.getResult().getUsers()) {
     auto loop = dyn_cast<ForeachOp>(user);
     auto role = dyn_cast<RoleOp>(user->getParentOp());
     if (!loop || !role)
-      return nullptr;
+      return {};
     isDrawn |= loop.getLead() && role.getWarps() == 1;
-    if (loop.walk([](RingAcquireOp) { return WalkResult::interrupt(); })
-            .wasInterrupted()) {
-      if (copies)
-        return nullptr;
-      copies = loop;
-    }
+    if (!loop.walk([](RingAcquireOp) { return WalkResult::interrupt(); })
+             .wasInterrupted())
+      continue;
+    if (role.getWarps() != 1)
+      return {};
+    copies.push_back(loop);
   }
-  return isDrawn ? copies : nullptr;
+  if (!isDrawn)
+    copies.clear();
+  return copies;
 }
 
 /// Whether all that fills the slots of `ring` is the same in the blocks of a
-/// cluster.
+/// cluster, and is copied by the loop of `values`.
 static bool isFilledAlike(RingCreateOp ring, ForeachOp copies,
                           const ClusterValues &values) {
   if (ring.getFill() != Fill::Tma || !ring.getConsumers() || ring.getCluster())
@@ -212,16 +214,18 @@ static std::string share(KernelOp kernel, SchedulerOp scheduler,
   if (int64_t(*scheduler.getCluster()) > target.maxCluster)
     return "the target has at most " + std::to_string(target.maxCluster) +
            " blocks in one";
-  ForeachOp copies = findCopies(scheduler);
-  if (!copies)
-    return "no role of one warp draws its work tiles, or several copy";
-  ClusterValues values(kernel, copies);
-  values.compute();
+  SmallVector<ForeachOp> loops = findCopies(scheduler);
+  if (loops.empty())
+    return "no role of one warp draws its work tiles, or several warps copy";
   bool isShared = false;
-  for (RingCreateOp ring : kernel.getOps<RingCreateOp>()) {
-    if (isFilledAlike(ring, copies, values))
-      ring.setClusterAttr(scheduler.getClusterAttr());
-    isShared |= bool(ring.getCluster());
+  for (ForeachOp copies : loops) {
+    ClusterValues values(kernel, copies);
+    values.compute();
+    for (RingCreateOp ring : kernel.getOps<RingCreateOp>()) {
+      if (isFilledAlike(ring, copies, values))
+        ring.setClusterAttr(scheduler.getClusterAttr());
+      isShared |= bool(ring.getCluster());
+    }
   }
   return isShared ? "" : "which keys are copied depends on the tile of rows";
 }

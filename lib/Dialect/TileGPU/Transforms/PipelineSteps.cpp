@@ -325,11 +325,9 @@ static bool isScaledAhead(Chain &chain, unsigned number) {
   int64_t cols = cast<FragType>(product.wait.getResult(0).getType()).getCols();
   mlir::attn::ScheduleAttr schedule =
       step.block->getParentOp()->getParentOfType<KernelOp>().getScheduleAttr();
-  // Blocks that share copies wait for each other instead. Sums of a part of the
-  // channels are not measured.
-  bool isShared = schedule && schedule.getCluster() > 1;
+  // Sums of a part of the channels are not measured.
   bool isPart = schedule && schedule.getBlockV();
-  if (cols < many || (cols > many && isShared) || isPart)
+  if (cols < many || isPart)
     return false;
   for (auto map : step.block->getOps<MapOp>())
     if (!map.getBody().getOps<memref::LoadOp>().empty())

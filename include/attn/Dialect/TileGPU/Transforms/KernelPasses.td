@@ -154,7 +154,8 @@ def TileGpuMulticastLoadsPass
   let description = [{
     Expects: a `tile_gpu.kernel` whose roles loop over one dynamic schedule with
     `cluster(c)`: its blocks take neighbouring tiles of one head, batch and
-    split. A role of one warp draws, and one loop fills rings by tensor copies.
+    split. A role of one warp draws, and loops of one warp each fill rings by
+    tensor copies.
 
     Produces: TMA multicast. A ring gets `cluster(c)` if the coordinates and the
     control flow of its loads do not depend on the tile of rows: each of the c
