@@ -522,14 +522,22 @@ int64_t attn::chooseCluster(const ScheduleProblem &problem,
     return sizes.blockK * width > sharedElements;
   };
   auto isWide = [](int64_t width) { return width > pair * panelElements; };
-  const std::vector<int64_t> &widths = problem.depths;
-  if (widths != problem.channels ||
-      !std::all_of(widths.begin(), widths.end(), isEven) ||
-      !std::all_of(widths.begin(), widths.end(), isLong))
+  auto all = [](const std::vector<int64_t> &widths, auto &&condition) {
+    return std::all_of(widths.begin(), widths.end(), condition);
+  };
+  const std::vector<int64_t> &widths = problem.depths,
+                             &channels = problem.channels;
+  // Or keys of one panel more than values, 192 beside 128.
+  auto isOneMore = [](int64_t width) {
+    return width == (pair + 1) * panelElements;
+  };
+  bool isAlike = widths == channels && all(widths, isEven);
+  bool isMore = all(widths, isOneMore) && all(channels, [](int64_t width) {
+                  return width == pair * panelElements;
+                });
+  if ((!isAlike && !isMore) || !all(widths, isLong))
     return 1;
-  int64_t least = std::all_of(widths.begin(), widths.end(), isWide)
-                      ? manySharedWide
-                      : manyShared;
+  int64_t least = isAlike && all(widths, isWide) ? manySharedWide : manyShared;
   if (std::min(problem.numQueries, problem.numKeys) < least)
     return 1;
   // A tile without a partner has an empty one.

@@ -139,14 +139,16 @@ bool longTiles(const SizeProblem &problem, const TargetInfo &target) {
   return isBare(problem, target) && widest > 64 && widest <= 128;
 }
 bool canPair(const SizeProblem &problem, const TargetInfo &target) {
+  bool isAlike = problem.depth == problem.channels && problem.depth % 128 == 0;
+  bool isMore = problem.depth == 192 && problem.channels == 128;
   return isBare(problem, target) && target.maxCluster >= 2 &&
-         problem.depth == problem.channels && problem.depth % 128 == 0;
+         (isAlike || isMore);
 }
 bool pairs(const SizeProblem &problem, const TargetInfo &target) {
-  return canPair(problem, target) && problem.depth <= 128;
+  return canPair(problem, target) && problem.channels <= 128;
 }
 bool widePairs(const SizeProblem &problem, const TargetInfo &target) {
-  return canPair(problem, target) && problem.depth > 128;
+  return canPair(problem, target) && problem.channels > 128;
 }
 
 struct Rule {

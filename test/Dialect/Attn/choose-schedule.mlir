@@ -284,8 +284,8 @@ module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 0, 0
 
 // -----
 
-// Tiles of 192 keys pay in pairs from 8192 rows on, and those of wider heads
-// from 16384 rows on.
+// Tiles of 192 keys pay in pairs from 4096 rows on, and those of wider heads
+// from 1024 rows on.
 module attributes {attn.target = "sm_90a"} {
   // CHECK-LABEL: func.func @fewer(
   // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2{{(, order = longest_first)?(, section = (4|32), section_keys = [0-9]+)?}}>
@@ -424,7 +424,7 @@ module attributes {attn.target = "sm_90a", attn.dispatch} {
   // CHECK-SAME:    <"few rows of heads that share keys, keys in parts", when = <rows = 1 to 8, keys = 512 to any, group = 2 to 8, blocks = 1 to 33>, schedule = <block_q = 64, rows = 64, block_k = 64, splits = automatic, loop = peeled, pack_heads = true{{(, order = longest_first)?(, section = (4|32), section_keys = [0-9]+)?}}>>,
   // CHECK-SAME:    <"few rows, keys in parts", when = <rows = 1 to 16, keys = 512 to any, blocks = 1 to 33>, schedule = <block_q = 64, rows = 64, block_k = 64, splits = automatic, loop = peeled{{(, order = longest_first)?(, section = (4|32), section_keys = [0-9]+)?}}>>,
   // CHECK-SAME:    <"few rows", when = <rows = 1 to 16>, schedule = <block_q = 64, rows = 64, block_k = 128, loop = peeled{{(, order = longest_first)?(, section = (4|32), section_keys = [0-9]+)?}}>>,
-  // CHECK-SAME:    <"many rows and keys, in pairs of tiles", when = <rows = 8192 to any, keys = 8192 to any, pairs_of = 128>, schedule = <block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2{{(, order = longest_first)?(, section = (4|32), section_keys = [0-9]+)?}}>>,
+  // CHECK-SAME:    <"many rows and keys, in pairs of tiles", when = <rows = 4096 to any, keys = 4096 to any, pairs_of = 128>, schedule = <block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2{{(, order = longest_first)?(, section = (4|32), section_keys = [0-9]+)?}}>>,
   // CHECK-SAME:    <"many keys", when = <keys = 8192 to any>, schedule = <block_q = 128, rows = 64, block_k = 192, loop = peeled{{(, order = longest_first)?(, section = (4|32), section_keys = [0-9]+)?}}>>]>
   // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled{{(, order = longest_first)?(, section = (4|32), section_keys = [0-9]+)?}}>
   func.func @dispatch(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
