@@ -8,7 +8,9 @@
 // Two states in registers are merged element by element. States of warps go
 // through shared memory: fragments by register and lane, vectors by element,
 // so that a warp finds its part of another's rows under its own lanes. States
-// of the blocks of a cluster are stored where they are combined.
+// of the blocks of a cluster are stored where they are combined. Of many states
+// whose statistic is the greater one, each is scaled once, beside the greatest
+// of all: none waits for another.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,13 +30,15 @@ struct MergeState {
 
 } // namespace
 
-/// alpha x + beta y, where a factor of 0 silences what it meets.
+/// A value times its factor, which silences it where it is 0.
+static Value scale(Emitter &e, Value factor, Value value) {
+  Value zero = e.fcmp(LLVM::FCmpPredicate::oeq, factor, e.cf(0.0f));
+  return e.select(zero, e.cf(0.0f), e.fmul(factor, value));
+}
+
+/// alpha x + beta y.
 static Value blend(Emitter &e, Value alpha, Value x, Value beta, Value y) {
-  auto term = [&](Value factor, Value value) {
-    Value zero = e.fcmp(LLVM::FCmpPredicate::oeq, factor, e.cf(0.0f));
-    return e.select(zero, e.cf(0.0f), e.fmul(factor, value));
-  };
-  return e.fadd(term(alpha, x), term(beta, y));
+  return e.fadd(scale(e, alpha, x), scale(e, beta, y));
 }
 
 /// Merges a second state into a first one.
@@ -69,6 +73,74 @@ static LogicalResult mergeInto(KernelContext &k, MergeStatesOp op,
       value[i] = blend(k.e, alphas[key], value[i], betas[key], from[i]);
     }
   }
+  return success();
+}
+
+/// Whether a merged statistic is the greater one: then it is that of all states
+/// before any is scaled.
+static bool takesGreatest(MergeStatesOp op) {
+  Block &body = op.getBody().front();
+  auto most =
+      body.getTerminator()->getOperand(0).getDefiningOp<arith::MaximumFOp>();
+  return op.getStats().size() == 1 && most &&
+         most.getLhs() == body.getArgument(0) &&
+         most.getRhs() == body.getArgument(1);
+}
+
+/// Scales each state once, by its distance from the greatest statistic.
+static LogicalResult mergeAtOnce(KernelContext &k, MergeStatesOp op,
+                                 MutableArrayRef<MergeState> states,
+                                 TypeRange valueTypes) {
+  Emitter &e = k.e;
+  Block &body = op.getBody().front();
+  bool byRow =
+      cast<VecType>(op.getStats().front().getType()).getAxis() == Axis::Row;
+  Values most = states.front().stats.front();
+  for (const MergeState &state : states.drop_front())
+    for (auto [greatest, stat] : llvm::zip_equal(most, state.stats.front()))
+      greatest = LLVM::MaximumOp::create(e.b, e.loc, greatest, stat);
+  SmallVector<Values> sums(valueTypes.size());
+  for (const MergeState &state : states) {
+    Values factors;
+    for (auto [stat, greatest] : llvm::zip_equal(state.stats.front(), most)) {
+      SmallVector<Value> results;
+      if (failed(k.evaluate(body, {stat, greatest}, results)))
+        return failure();
+      factors.push_back(results[1]);
+    }
+    for (auto [sum, value, type] :
+         llvm::zip_equal(sums, state.values, valueTypes)) {
+      auto frag = dyn_cast<FragType>(type);
+      for (int64_t i = 0, n = value.size(); i < n; ++i) {
+        int64_t key = i;
+        if (frag) {
+          FragShape shape(frag);
+          key = byRow ? shape.rowKey(i) : shape.colKey(i);
+        }
+        Value scaled = scale(e, factors[key], value[i]);
+        if (int64_t(sum.size()) < n)
+          sum.push_back(scaled);
+        else
+          sum[i] = e.fadd(sum[i], scaled);
+      }
+    }
+  }
+  states.front() = {{most}, sums};
+  return success();
+}
+
+/// Merges states: several at once where that can be, else neighbours, then
+/// neighbours among what that gives, and so on: no state waits for all before
+/// it.
+static LogicalResult mergeAll(KernelContext &k, MergeStatesOp op,
+                              MutableArrayRef<MergeState> states,
+                              TypeRange valueTypes) {
+  if (takesGreatest(op))
+    return mergeAtOnce(k, op, states, valueTypes);
+  for (size_t apart = 1; apart < states.size(); apart *= 2)
+    for (size_t i = 0; i + apart < states.size(); i += 2 * apart)
+      if (failed(mergeInto(k, op, states[i], states[i + apart], valueTypes)))
+        return failure();
   return success();
 }
 
@@ -218,10 +290,12 @@ static LogicalResult mergeWarps(KernelContext &k, MergeStatesOp op,
   states.sync();
   states.write(state);
   states.sync();
-  state = states.read(0);
-  for (int64_t warp = 1; warp < count; ++warp)
-    if (failed(mergeInto(k, op, state, states.read(warp), valueTypes)))
-      return failure();
+  SmallVector<MergeState> all;
+  for (int64_t warp = 0; warp < count; ++warp)
+    all.push_back(states.read(warp));
+  if (failed(mergeAll(k, op, all, valueTypes)))
+    return failure();
+  state = all.front();
   return success();
 }
 
@@ -374,18 +448,6 @@ MergeState StatesOfCluster::read(int64_t block) {
     if (isa<VecType>(type))
       value = loadVector(type);
   return state;
-}
-
-/// Merges neighbours, then neighbours among what that gives, and so on: no
-/// state waits for all before it.
-static LogicalResult mergeAll(KernelContext &k, MergeStatesOp op,
-                              MutableArrayRef<MergeState> states,
-                              TypeRange valueTypes) {
-  for (size_t apart = 1; apart < states.size(); apart *= 2)
-    for (size_t i = 0; i + apart < states.size(); i += 2 * apart)
-      if (failed(mergeInto(k, op, states[i], states[i + apart], valueTypes)))
-        return failure();
-  return success();
 }
 
 static LogicalResult mergeCluster(KernelContext &k, MergeStatesOp op,

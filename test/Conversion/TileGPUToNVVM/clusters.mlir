@@ -111,6 +111,9 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: ld.shared::cta.v2.b32
 // CHECK: ld.shared::cta.v4.b32
 // CHECK: ld.shared::cta.v2.b32
+// The greatest statistic first, for both columns of a lane, then each state by it.
+// CHECK-COUNT-2: llvm.intr.maximum
+// CHECK: llvm.fmul
 // CHECK: mapa.shared::cluster.u32
 // CHECK: mbarrier.arrive.shared::cluster.b64 _,
 tile_gpu.kernel private @merged(%tickets: memref<1xi32>, %n: i32, %heads: i32,
