@@ -100,6 +100,35 @@ void gpu::arriveInCluster(KernelContext &k, Value barrier) {
   arriveInBlock(e, inBlock(e, barrier, k.lane), e.lt(k.lane, e.c32(k.cluster)));
 }
 
+/// Whether a loop uses the ring of a merge once in each turn, by its number.
+static bool isUsedByTurns(MergeStatesOp merge) {
+  auto loop = dyn_cast<ForeachOp>(merge->getParentOp());
+  auto counter = dyn_cast<BlockArgument>(merge.getCounter());
+  if (!loop || !counter)
+    return false;
+  auto carried = loop.getRegionIterArgs();
+  auto *at = llvm::find(carried, counter);
+  if (at == carried.end())
+    return false;
+  size_t number = at - carried.begin();
+  Operation *last = loop.getBody().front().getTerminator();
+  auto next = last->getOperand(number).getDefiningOp<arith::AddIOp>();
+  return matchPattern(loop.getInitial()[number], m_Zero()) && next &&
+         next.getLhs() == counter && matchPattern(next.getRhs(), m_One());
+}
+
+bool gpu::knowsLastArrivals(KernelOp kernel) {
+  for (auto ring : kernel.getOps<RingCreateOp>())
+    if (ring.getCluster() && ring.getFill() != Fill::States)
+      return false;
+  WalkResult result = kernel.walk([](MergeStatesOp merge) {
+    return merge.getScope() != MergeScope::Cluster || isUsedByTurns(merge)
+               ? WalkResult::advance()
+               : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
+}
+
 void gpu::syncCluster(Emitter &e) {
   e.call("llvm.nvvm.barrier.cluster.arrive", {});
   e.call("llvm.nvvm.barrier.cluster.wait", {});
@@ -136,4 +165,20 @@ Value KernelLowering::drawForCluster(SchedulerOp scheduler, Value total,
   // The first items are the blocks' own numbers; tickets count from there.
   Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
   return e.add(e.add(e.mul(number, cluster), blocks), block);
+}
+
+/// Waits for what other blocks say to this one last, behind `turns` items: that
+/// its states have been read, and its numbers.
+void KernelLowering::hearLast(SchedulerOp scheduler, Value turns) {
+  Value phase = e.xor_(e.and_(turns, 1), e.c32(1));
+  for (auto ring : kernel.getOps<RingCreateOp>())
+    if (ring.getCluster())
+      waitBarrier(address(layout.ring(ring)->empty), phase, /*ofCluster=*/true);
+  Block *first = e.newBlock(), *all = e.newBlock();
+  e.branch(e.eq(blockInCluster(e), 0), first, all);
+  e.startBlock(first);
+  waitBarrier(address(layout.tickets(scheduler)->drawnEmpty), phase,
+              /*ofCluster=*/true);
+  e.branch(all);
+  e.startBlock(all);
 }

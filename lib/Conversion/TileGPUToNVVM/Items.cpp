@@ -414,6 +414,8 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
     passOver = nullptr;
   }
   e.startBlock(exit);
+  if (draws && scheduler.getCluster() && knowsLastArrivals(kernel))
+    hearLast(scheduler, iteration);
   setAll(op.getResults(), turn);
   return success();
 }

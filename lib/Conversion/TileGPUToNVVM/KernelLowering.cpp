@@ -215,7 +215,7 @@ LogicalResult KernelLowering::dispatchRoles() {
       if (failed(lowerRole(roles[i])))
         return failure();
       // A block's shared memory outlives what others have to say to it.
-      if (cluster > 1)
+      if (cluster > 1 && !knowsLastArrivals(kernel))
         syncCluster(e);
       LLVM::ReturnOp::create(e.b, e.loc, ValueRange());
       if (next)

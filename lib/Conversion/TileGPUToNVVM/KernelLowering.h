@@ -83,6 +83,7 @@ private:
   LogicalResult hoistScalars(tg::ForeachOp op, bool isHandedOver);
   // Clusters.cpp.
   Value drawForCluster(tg::SchedulerOp scheduler, Value total, Value iteration);
+  void hearLast(tg::SchedulerOp scheduler, Value turns);
 
   mlir::OpBuilder moduleBuilder;
   RoleLayout placement;

@@ -97,6 +97,16 @@ tile_gpu.kernel private @clusters(%tickets: memref<1xi32>, %n: i32, %mq: !map,
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: llvm.func @merged
 // CHECK-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
+// CHECK: llvm.nvvm.barrier.cluster.wait
+// No barrier ends the kernel: the warp that draws waits until what its block stored
+// has been read, and in block 0 until its numbers have.
+// CHECK-NOT: barrier.cluster
+// CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
+// CHECK-NEXT: read.ptx.sreg.cluster.ctarank
+// CHECK: atom.relaxed.gpu.global.inc.u32
+// CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
+// CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
+// CHECK: llvm.return
 // What this block stored before has been read.
 // CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
 // CHECK: mapa.shared::cluster.u32
@@ -116,6 +126,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: llvm.fmul
 // CHECK: mapa.shared::cluster.u32
 // CHECK: mbarrier.arrive.shared::cluster.b64 _,
+// CHECK-NOT: barrier.cluster
 tile_gpu.kernel private @merged(%tickets: memref<1xi32>, %n: i32, %heads: i32,
     %o: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
