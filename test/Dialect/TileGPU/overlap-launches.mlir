@@ -434,3 +434,164 @@ func.func @plan(%n: index, %m: memref<64x64xf32>, %o: memref<1xf32>) attributes 
   return
 }
 }
+
+// -----
+
+!tile = !tile_gpu.smem<64x128xbf16 swizzle 128>
+!map = !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
+
+// A warp that copies what is read once asks for as many tiles as it has slots, in a
+// block's first item, as far as they exist, in this loop and the one behind it: where
+// there are four times as many.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: kernel private @asks
+// CHECK-SAME: %[[K:arg[0-9]+]]: memref<?x?x?x128xbf16>
+// CHECK: tile_gpu.role "load"
+// CHECK: tile_gpu.foreach
+// CHECK-NEXT: ^bb0(%{{.*}}: i32, %[[HEAD:.*]]: i32, %[[BATCH:.*]]: i32, %{{.*}}: i32, %[[FROM:.*]]: index, %[[MID:.*]]: index, %[[TO:.*]]: index, %[[USE:.*]]: i32):
+// CHECK: %[[SLOTS:.*]] = arith.addi %[[FROM]],
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %[[USE]], %{{.*}} : i32
+// CHECK: %[[KEYS:.*]] = arith.subi %[[TO]], %[[FROM]] : index
+// CHECK: %[[LONG:.*]] = arith.cmpi sge, %[[KEYS]], %{{.*}} : index
+// CHECK: %[[ASKS:.*]] = arith.andi %[[FIRST]], %[[LONG]] : i1
+// CHECK: scf.if %[[ASKS]] {
+// CHECK: %[[END:.*]] = arith.minsi %[[SLOTS]], %[[TO]] : index
+// CHECK: scf.for %[[I:.*]] = %[[FROM]] to %[[END]]
+// CHECK: %[[ROW:.*]] = arith.index_cast %[[I]] : index to i32
+// CHECK: memref.dim %[[K]]
+// CHECK: %[[EXISTS:.*]] = arith.cmpi sle
+// CHECK: scf.if %[[EXISTS]] {
+// CHECK-NEXT: tile_gpu.global.prefetch %[[K]][%[[BATCH]], %[[HEAD]], %[[ROW]], %{{.*}}] rows(64) columns(128)
+// CHECK: tile_gpu.dependencies.wait
+// CHECK-NEXT: scf.for
+// CHECK-NOT: prefetch
+tile_gpu.kernel private @asks(%k: memref<?x?x?x128xbf16>, %map: !map,
+    %again: !map, %tickets: memref<1xi32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c64 = arith.constant 64 : index
+  %keys = arith.index_cast %n : i32 to index
+  %r = tile_gpu.ring.create tma consumers(4) : <4, 64x128xbf16 swizzle 128>
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>) tiles(%n) heads(%n) batch(%n) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c64, %keys, %keys : index, index, index
+  }
+  tile_gpu.role "draw" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %from: index, %mid: index, %to: index):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%warp: i32):
+    %end = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %from: index, %mid: index, %to: index, %use: i32):
+      %most = scf.for %i = %from to %mid step %c64 iter_args(%u = %use) -> (i32) {
+        %t = tile_gpu.ring.acquire %r[%u] : <4, 64x128xbf16 swizzle 128>
+        %row = arith.index_cast %i : index to i32
+        tile_gpu.ring.load %map[%batch, %head, %row, %c0], %t evict_first : !map, !tile
+        %next = arith.addi %u, %c1 : i32
+        scf.yield %next : i32
+      }
+      %last = scf.for %i = %mid to %to step %c64 iter_args(%u = %most) -> (i32) {
+        %t = tile_gpu.ring.acquire %r[%u] : <4, 64x128xbf16 swizzle 128>
+        %row = arith.index_cast %i : index to i32
+        tile_gpu.ring.load %map[%batch, %head, %row, %c0], %t evict_first : !map, !tile
+        %next = arith.addi %u, %c1 : i32
+        scf.yield %next : i32
+      }
+      tile_gpu.yield %last : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  // What is read more than once.
+  // CHECK: tile_gpu.role "load_again"
+  // CHECK-NOT: prefetch
+  tile_gpu.role "load_again" warps(1) {
+  ^bb0(%warp: i32):
+    %end = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %from: index, %mid: index, %to: index, %use: i32):
+      %most = scf.for %i = %from to %mid step %c64 iter_args(%u = %use) -> (i32) {
+        %t = tile_gpu.ring.acquire %r[%u] : <4, 64x128xbf16 swizzle 128>
+        %row = arith.index_cast %i : index to i32
+        tile_gpu.ring.load %again[%batch, %head, %row, %c0], %t : !map, !tile
+        %next = arith.addi %u, %c1 : i32
+        scf.yield %next : i32
+      }
+      tile_gpu.yield %most : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+func.func @plan(%n: index, %k: memref<?x?x?x128xbf16>, %keys: i32) attributes {tile.plan} {
+  %map = tile_gpu.tensor_map %k : memref<?x?x?x128xbf16> -> <64x128xbf16 swizzle 128>
+  %t = tile_gpu.tickets : memref<1xi32>
+  tile_gpu.launch @asks grid(%n) args(%k, %map, %map, %t, %keys : memref<?x?x?x128xbf16>, !map, !map, memref<1xi32>, i32)
+  return
+}
+}
+
+// -----
+
+!tile = !tile_gpu.smem<64x128xbf16 swizzle 128>
+!map = !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
+
+// In clusters only where its slots hold all of an item, and a quarter of the
+// multiprocessors have one.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: kernel private @clusters
+// CHECK: tile_gpu.role "load"
+// CHECK: %[[PARTS:.*]] = arith.muli %{{.*}}, %c4_i32 : i32
+// CHECK: %[[MOST:.*]] = arith.constant 33 : i32
+// CHECK: %[[ALL:.*]] = arith.cmpi sle, %{{.*}}, %{{.*}} : index
+// CHECK: %[[FEW:.*]] = arith.cmpi sle, %[[PARTS]], %[[MOST]] : i32
+// CHECK: arith.andi %[[ALL]], %[[FEW]] : i1
+// CHECK: tile_gpu.global.prefetch
+// CHECK: tile_gpu.dependencies.wait
+tile_gpu.kernel private @clusters(%k: memref<?x?x?x128xbf16>, %map: !map,
+    %tickets: memref<1xi32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c4 = arith.constant 4 : i32
+  %c64 = arith.constant 64 : index
+  %keys = arith.index_cast %n : i32 to index
+  %r = tile_gpu.ring.create tma consumers(4) : <4, 64x128xbf16 swizzle 128>
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>) cluster(4) by_parts tiles(%n) heads(%n) batch(%n) splits(%c4) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield %c64, %keys : index, index
+  }
+  tile_gpu.role "draw" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %from: index, %to: index):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%warp: i32):
+    %end = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %from: index, %to: index, %use: i32):
+      %last = scf.for %i = %from to %to step %c64 iter_args(%u = %use) -> (i32) {
+        %t = tile_gpu.ring.acquire %r[%u] : <4, 64x128xbf16 swizzle 128>
+        %row = arith.index_cast %i : index to i32
+        tile_gpu.ring.load %map[%batch, %head, %row, %c0], %t evict_first : !map, !tile
+        %next = arith.addi %u, %c1 : i32
+        scf.yield %next : i32
+      }
+      tile_gpu.yield %last : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+func.func @plan(%n: index, %k: memref<?x?x?x128xbf16>, %keys: i32) attributes {tile.plan} {
+  %map = tile_gpu.tensor_map %k : memref<?x?x?x128xbf16> -> <64x128xbf16 swizzle 128>
+  %t = tile_gpu.tickets : memref<1xi32>
+  tile_gpu.launch @clusters grid(%n) args(%k, %map, %t, %keys : memref<?x?x?x128xbf16>, !map, memref<1xi32>, i32)
+  return
+}
+}

@@ -11,6 +11,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "AskAhead.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
@@ -189,10 +190,12 @@ static void readAhead(KernelOp first, LaunchOp before, KernelOp second,
 
 /// Lets the first launch of a plan start while what the stream ran before it
 /// ends.
-static void overlapRuns(KernelOp first, LaunchOp launch) {
+static void overlapRuns(KernelOp first, LaunchOp launch,
+                        const ::attn::TargetInfo &target) {
   if (!first || launch.getProgrammatic() || !startsInRoles(first))
     return;
   insertWaits(first);
+  ::attn::askAhead(first, launch, target);
   launch.setProgrammatic(true);
 }
 
@@ -231,12 +234,13 @@ struct OverlapLaunchesPass
               op->moveBefore(before);
             insertInRoles<LaunchDependentsOp>(first);
             insertWaits(second);
+            ::attn::askAhead(second, launch, *target);
             readAhead(first, before, second, launch);
             launch.setProgrammatic(true);
           }
         }
         if (!before)
-          overlapRuns(kernelOf(launch), launch);
+          overlapRuns(kernelOf(launch), launch, *target);
         before = launch;
         between.clear();
       }

@@ -619,7 +619,12 @@ def TileGpuOverlapLaunchesPass
     memory: an item is found, and its addresses are, while the launch before
     ends. Where a kernel of one role reads nothing that the one before writes, it
     reads first, and waits before it writes; the one before, of one role as well,
-    lets it start when it has waited itself.
+    lets it start when it has waited itself. A warp that copies keys which are
+    read once (`evict_first`) asks L2 for those that its slots hold first
+    (`tile_gpu.global.prefetch`) before it waits, where no memory says which
+    these are, and it has four times as many at least to copy. In clusters it
+    does where its slots hold all that it copies, and a quarter of the
+    multiprocessors have blocks.
 
     Example:
 

@@ -1,0 +1,237 @@
+//===- AskAhead.cpp - What a block reads first, ahead of its wait ---------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// A block that starts while the launch before ends knows its item, and so the
+// tiles that it copies first. Memory answers while it waits.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AskAhead.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+
+/// As many times its slots have tiles a block at least that asks for these
+/// (1.01 to 1.04; with as many 0.97: docs/performance/gpu-serving.md).
+static constexpr int64_t longItems = 4;
+
+/// A launch of clusters asks that has one item for as many multiprocessors
+/// (1.04; with one for two 0.9: docs/performance/gpu-serving.md).
+static constexpr int64_t fewItems = 4;
+
+namespace {
+
+/// A copy that is asked for, and the tensor behind its map.
+struct Copy {
+  RingLoadOp load;
+  Value memref;
+};
+
+/// The first copies of one role.
+class FirstCopies {
+public:
+  FirstCopies(KernelOp kernel, LaunchOp launch, WaitDependenciesOp wait,
+              const ::attn::TargetInfo &target)
+      : kernel(kernel), launch(launch), wait(wait),
+        loop(cast<ForeachOp>(wait->getParentOp())), target(target) {}
+  void ask();
+
+private:
+  Value findTensor(RingLoadOp load);
+  /// The copies of a loop that uses its rings from their first slot on in a
+  /// block's first item; none of others.
+  SmallVector<Copy> listCopies(scf::ForOp steps);
+  bool isKnown(Value value);
+  Value endOf(scf::ForOp steps);
+  Value asks(OpBuilder &b, scf::ForOp steps, Value ahead);
+  void askFor(scf::ForOp steps, ArrayRef<Copy> copies);
+
+  KernelOp kernel;
+  LaunchOp launch;
+  WaitDependenciesOp wait;
+  ForeachOp loop;
+  const ::attn::TargetInfo &target;
+};
+
+} // namespace
+
+/// The argument of the kernel that is the tensor of a copy's map.
+Value FirstCopies::findTensor(RingLoadOp load) {
+  auto map = dyn_cast<BlockArgument>(load.getSource());
+  Block &body = kernel.getBody().front();
+  if (!map || map.getOwner() != &body)
+    return {};
+  ValueRange given = launch.getArguments();
+  auto make = given[map.getArgNumber()].getDefiningOp<TensorMapOp>();
+  if (!make)
+    return {};
+  auto at = llvm::find(given, make.getSource());
+  return at == given.end() ? Value() : body.getArgument(at - given.begin());
+}
+
+/// Whether a value is there ahead of the wait.
+bool FirstCopies::isKnown(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return true;
+  Operation *ancestor = loop.getBody().front().findAncestorOpInBlock(*op);
+  return !ancestor || ancestor->isBeforeInBlock(wait);
+}
+
+SmallVector<Copy> FirstCopies::listCopies(scf::ForOp steps) {
+  SmallVector<Copy> copies;
+  if (steps.getInitArgs().size() != 1)
+    return copies;
+  // Of another item than the first one, the count goes on.
+  auto carried = loop.getRegionIterArgs();
+  auto *first = llvm::find(carried, steps.getInitArgs().front());
+  if (first == carried.end() ||
+      !matchPattern(loop.getInitial()[first - carried.begin()], m_Zero()))
+    return copies;
+  for (auto load : steps.getBody()->getOps<RingLoadOp>()) {
+    auto acquire = load.getTile().getDefiningOp<RingAcquireOp>();
+    Value memref = findTensor(load);
+    ValueRange indices = load.getIndices();
+    if (!memref || !load.getEvictFirst() || load.getTable() || load.getBox() ||
+        acquire.getCounter() != steps.getRegionIterArgs().front() ||
+        !matchPattern(indices.back(), m_Zero()))
+      continue;
+    auto type = cast<MemRefType>(memref.getType());
+    if (type.getRank() == int64_t(indices.size()) &&
+        !type.isDynamicDim(type.getRank() - 1) &&
+        type.getShape().back() >= load.getTile().getType().getCols())
+      copies.push_back({load, memref});
+  }
+  return copies;
+}
+
+/// The end of the keys of a loop and of those that go on behind it.
+Value FirstCopies::endOf(scf::ForOp steps) {
+  Value end = steps.getUpperBound();
+  for (Operation *next = steps->getNextNode(); next; next = next->getNextNode())
+    if (auto more = dyn_cast<scf::ForOp>(next))
+      if (more.getLowerBound() == end && isKnown(more.getUpperBound()))
+        end = more.getUpperBound();
+  return end;
+}
+
+/// Whether a block asks, of its first item. A launch that reads for long asks
+/// in the time in which the launch before ends. Clusters of parts leave room
+/// for the launch behind as soon as they run: what that asks for comes between
+/// their own copies, unless these were all asked for, and few.
+Value FirstCopies::asks(OpBuilder &b, scf::ForOp steps, Value ahead) {
+  Location loc = steps.getLoc();
+  auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, predicate, x, y).getResult();
+  };
+  Value count = steps.getInitArgs().front(), end = endOf(steps);
+  Value isFirst = compare(
+      arith::CmpIPredicate::eq, count,
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(count.getType())));
+  auto scheduler = loop.getSchedule().getDefiningOp<SchedulerOp>();
+  if (!scheduler.getCluster()) {
+    Value keys = arith::SubIOp::create(b, loc, end, steps.getLowerBound());
+    Value least = arith::MulIOp::create(
+        b, loc, arith::SubIOp::create(b, loc, ahead, steps.getLowerBound()),
+        arith::ConstantIndexOp::create(b, loc, longItems));
+    return arith::AndIOp::create(
+        b, loc, isFirst, compare(arith::CmpIPredicate::sge, keys, least));
+  }
+  Value items =
+      arith::MulIOp::create(b, loc, scheduler.getTiles(), scheduler.getHeads());
+  items = arith::MulIOp::create(b, loc, items, scheduler.getBatch());
+  if (Value splits = scheduler.getSplits())
+    items = arith::MulIOp::create(b, loc, items, splits);
+  Value most = arith::ConstantIntOp::create(
+      b, loc, items.getType(), target.numMultiprocessors / fewItems);
+  Value areAll = compare(arith::CmpIPredicate::sle, end, ahead);
+  Value areFew = compare(arith::CmpIPredicate::sle, items, most);
+  return arith::AndIOp::create(b, loc, isFirst,
+                               arith::AndIOp::create(b, loc, areAll, areFew));
+}
+
+void FirstCopies::askFor(scf::ForOp steps, ArrayRef<Copy> copies) {
+  OpBuilder b(wait);
+  Location loc = steps.getLoc();
+  RingLoadOp any = copies.front().load;
+  auto acquire = any.getTile().getDefiningOp<RingAcquireOp>();
+  Value slots = arith::ConstantIndexOp::create(
+      b, loc, acquire.getRing().getType().getStages());
+  Value ahead = arith::AddIOp::create(
+      b, loc, steps.getLowerBound(),
+      arith::MulIOp::create(b, loc, steps.getStep(), slots));
+  auto branch = scf::IfOp::create(b, loc, asks(b, steps, ahead),
+                                  /*withElseRegion=*/false);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value end = arith::MinSIOp::create(b, loc, ahead, endOf(steps));
+  auto tiles =
+      scf::ForOp::create(b, loc, steps.getLowerBound(), end, steps.getStep());
+  b.setInsertionPointToStart(tiles.getBody());
+  IRMapping mapping;
+  mapping.map(steps.getInductionVar(), tiles.getInductionVar());
+  mapping.map(steps.getRegionIterArgs().front(), steps.getInitArgs().front());
+  for (Operation &op : steps.getBody()->without_terminator())
+    if (isMemoryEffectFree(&op) && op.getNumRegions() == 0)
+      b.clone(op, mapping);
+  for (auto [load, memref] : copies) {
+    SmemType tile = load.getTile().getType();
+    auto indices = llvm::map_to_vector(
+        load.getIndices(), [&](Value x) { return mapping.lookupOrDefault(x); });
+    // All of it exists.
+    int64_t rank = indices.size();
+    Value row =
+        arith::IndexCastOp::create(b, loc, b.getIndexType(), indices[rank - 2]);
+    Value last = arith::AddIOp::create(
+        b, loc, row, arith::ConstantIndexOp::create(b, loc, tile.getRows()));
+    Value rows = memref::DimOp::create(b, loc, memref, rank - 2);
+    auto exists = scf::IfOp::create(
+        b, loc,
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, last, rows),
+        /*withElseRegion=*/false);
+    auto inside = exists.getThenBodyBuilder();
+    GlobalPrefetchOp::create(inside, loc, memref, indices, tile.getRows(),
+                             tile.getCols());
+  }
+}
+
+void FirstCopies::ask() {
+  for (Operation *op = wait->getNextNode(); op; op = op->getNextNode()) {
+    auto steps = dyn_cast<scf::ForOp>(op);
+    if (!steps || !isKnown(steps.getLowerBound()) ||
+        !isKnown(steps.getUpperBound()) || !isKnown(steps.getStep()))
+      continue;
+    SmallVector<Copy> copies = listCopies(steps);
+    bool known = llvm::all_of(copies, [&](Copy copy) {
+      return llvm::all_of(copy.load.getIndices(), [&](Value index) {
+        return steps->isAncestor(index.getParentRegion()->getParentOp()) ||
+               isKnown(index);
+      });
+    });
+    if (!copies.empty() && known)
+      askFor(steps, copies);
+  }
+}
+
+void ::attn::askAhead(KernelOp kernel, LaunchOp launch,
+                      const ::attn::TargetInfo &target) {
+  for (auto role : kernel.getOps<RoleOp>()) {
+    if (role.getScope() != Scope::Warp || role.getWarps() != 1)
+      continue;
+    SmallVector<WaitDependenciesOp> waits;
+    role.walk([&](WaitDependenciesOp wait) {
+      if (isa<ForeachOp>(wait->getParentOp()))
+        waits.push_back(wait);
+    });
+    for (WaitDependenciesOp wait : waits)
+      FirstCopies(kernel, launch, wait, target).ask();
+  }
+}

@@ -1,0 +1,25 @@
+//===- AskAhead.h - What a block reads first, ahead of its wait -*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_ASKAHEAD_H
+#define ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_ASKAHEAD_H
+
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Target/TargetInfo.h"
+
+namespace attn {
+
+/// Lets warps that copy ask for their first slots' tiles while they wait for
+/// the launch before, where each is read once: the cache that all
+/// multiprocessors share has them by then, and what the launch before still
+/// writes as well.
+void askAhead(mlir::tile_gpu::KernelOp kernel, mlir::tile_gpu::LaunchOp launch,
+              const TargetInfo &target);
+
+} // namespace attn
+
+#endif // ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_ASKAHEAD_H
