@@ -141,6 +141,13 @@ bool StatesKernel::areShort() {
          });
 }
 
+/// Whether a row has more channels than a warpgroup has registers for.
+bool StatesKernel::isWide() {
+  return countSlices(combineOp.getStates(), combineOp, monoid, target) *
+             sliceChannels >
+         ::attn::MmaShape::warpgroup().nMax;
+}
+
 /// Loads the parts from `first` on; `exist` says which are there. Of others no
 /// row is loaded.
 SmallVector<SmallVector<Value>>
@@ -156,12 +163,15 @@ StatesKernel::loadParts(Value first, Value numParts, int64_t count,
   return parts;
 }
 
-/// The product of the first parts, of which the first ones are loaded, and of
-/// as many more if there are any.
+/// The product of the first parts, of which some are loaded, and of as many in
+/// all as `counts` says if there are more.
 SmallVector<Value>
 StatesKernel::multiplyFirst(SmallVector<SmallVector<Value>> parts,
-                            SmallVector<Value> exist, Value next,
+                            SmallVector<Value> exist, ArrayRef<int64_t> counts,
                             Value numParts, LoadPart loadPart) {
+  if (counts.empty())
+    return multiplyAll(parts, exist, areComputed(), areShort());
+  Value next = index(int64_t(parts.size()));
   Value areMore = cmp(arith::CmpIPredicate::slt, next, numParts);
   SmallVector<Type> types =
       llvm::map_to_vector(parts.front(), [](Value v) { return v.getType(); });
@@ -172,17 +182,19 @@ StatesKernel::multiplyFirst(SmallVector<SmallVector<Value>> parts,
   scf::YieldOp::create(b, loc,
                        multiplyAll(parts, exist, areComputed(), areShort()));
   b.setInsertionPointToStart(branch.thenBlock());
-  int64_t count = parts.size();
-  llvm::append_range(parts, loadParts(next, numParts, count, loadPart, exist));
+  llvm::append_range(parts, loadParts(next, numParts,
+                                      counts.front() - int64_t(parts.size()),
+                                      loadPart, exist));
   scf::YieldOp::create(b, loc,
-                       multiplyAll(parts, exist, areComputed(), areShort()));
+                       multiplyFirst(std::move(parts), std::move(exist),
+                                     counts.drop_front(), numParts, loadPart));
   return branch.getResults();
 }
 
 /// The product of the parts, in order. On a GPU several are loaded at once, for
 /// each is as far away as all of them. Without a `state` to begin with the
-/// first parts come ahead of the loop, twice as many where there are more;
-/// there is one at least.
+/// first parts come ahead of the loop, twice as many where there are more, and
+/// of wide rows two where there are no more; there is one at least.
 SmallVector<Value> StatesKernel::multiplyParts(SmallVector<Value> state,
                                                Value begin, Value numParts,
                                                LoadPart loadPart) {
@@ -193,14 +205,16 @@ SmallVector<Value> StatesKernel::multiplyParts(SmallVector<Value> state,
     atOnce = 1;
   if (state.empty()) {
     SmallVector<Value> exist;
-    auto parts = loadParts(begin, numParts, atOnce, loadPart, exist);
-    begin = add(begin, index(atOnce));
-    if (combineOp.getPlaces()) {
-      state = multiplyAll(parts, exist, areComputed(), areShort());
-    } else {
-      state = multiplyFirst(parts, exist, begin, numParts, loadPart);
-      begin = add(begin, index(atOnce));
-    }
+    SmallVector<int64_t, 3> counts = {atOnce};
+    if (!combineOp.getPlaces())
+      counts.push_back(2 * atOnce);
+    // Many blocks of wide rows have few parts each.
+    if (sliceChannels && isWide())
+      counts.insert(counts.begin(), fewParts);
+    auto parts = loadParts(begin, numParts, counts.front(), loadPart, exist);
+    begin = index(counts.back());
+    state = multiplyFirst(std::move(parts), std::move(exist),
+                          ArrayRef(counts).drop_front(), numParts, loadPart);
   }
   auto forOp =
       scf::ForOp::create(b, loc, begin, numParts, index(atOnce), state);

@@ -43,7 +43,7 @@ public:
 
 private:
   /// Parts that a GPU's block loads at once, or twice as many where there are.
-  static constexpr int64_t partsAtOnce = 8;
+  static constexpr int64_t partsAtOnce = 8, fewParts = 2;
 
   SmallVector<Value> load(ValueRange states, ValueRange leading,
                           Value exists = {});
@@ -63,14 +63,16 @@ private:
   }
   bool areShort();
   bool multipliesAtOnce();
+  bool isWide();
   SmallVector<SmallVector<Value>> loadParts(Value first, Value numParts,
                                             int64_t count, LoadPart loadPart,
                                             SmallVectorImpl<Value> &exist);
   SmallVector<Value> multiplyParts(SmallVector<Value> state, Value first,
                                    Value numParts, LoadPart loadPart);
   SmallVector<Value> multiplyFirst(SmallVector<SmallVector<Value>> parts,
-                                   SmallVector<Value> exist, Value next,
-                                   Value numParts, LoadPart loadPart);
+                                   SmallVector<Value> exist,
+                                   ArrayRef<int64_t> counts, Value numParts,
+                                   LoadPart loadPart);
   SmallVector<Value> multiplyShared(SmallVector<Value> state);
 
   CombineOp combineOp;
