@@ -377,6 +377,9 @@ LogicalResult emulator::emulate(tg::ReduceOp op, ProgramBuilder &b) {
       if (!isPartial && !combineShares(a, *body, state, shares))
         return Step::Stop;
     }
+    // The warps exchange what they have.
+    if (!byRow && isGroup && !isPartial)
+      a.joinWarps();
     for (size_t i = 0; i < outputs.size(); ++i) {
       auto result =
           isPartial ? makeRegisters(size, shares) : makeRegisters(1, size);

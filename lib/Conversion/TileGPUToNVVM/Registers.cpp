@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowerings.h"
+#include "TileElements.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -109,6 +110,47 @@ static Value addProducts(KernelContext &k, Value sum, Value value) {
   return LLVM::FAddOp::create(k.e.b, k.e.loc, sum, value);
 }
 
+/// The rows of a column lie in four warps, which exchange what they have by way
+/// of shared memory, a row for each.
+static LogicalResult combineWarps(KernelContext &k, ReduceOp op,
+                                  MutableArrayRef<State> states) {
+  Emitter &e = k.e;
+  constexpr int64_t warps = 4;
+  auto vec = cast<VecType>(op.getResult(0).getType());
+  if (op.getNumResults() != 1)
+    return unsupported(op, "one input, a row vector, a partial vector or the "
+                           "scope of a warp; the rows of a column lie in four "
+                           "warps");
+  auto tile = SmemType::get(op.getContext(), warps, vec.getSize(),
+                            vec.getElementType(), /*swizzle=*/0, /*boxes=*/1,
+                            /*pitch=*/warps, /*transposed=*/false);
+  Value place = k.address(*k.layout.tile(op));
+  if (k.role.op.getCount() > 1)
+    place = e.add(place, e.mul(k.role.member, tile.getBytes()));
+  TileElements elements(e, tile, place, k.lane);
+  Value owner = e.eq(e.lshr(k.lane, 2), 0);
+  int64_t blocks = vec.getSize() / 8;
+  // Others may still read what was there.
+  k.syncMember();
+  for (int64_t block = 0; block < blocks; ++block)
+    elements.store(elements.pairAt(k.role.warpInMember, block), 0,
+                   {states[2 * block][0], states[2 * block + 1][0]}, owner);
+  k.syncMember();
+  for (int64_t block = 0; block < blocks; ++block) {
+    SmallVector<Values> parts;
+    for (int64_t warp = 0; warp < warps; ++warp)
+      parts.push_back(elements.load(elements.pairAt(e.c32(warp), block), 0, 2));
+    for (int64_t i : {0, 1}) {
+      State &state = states[2 * block + i];
+      state = {parts[0][i]};
+      for (int64_t warp = 1; warp < warps; ++warp)
+        if (failed(combine(k, op.getBody().front(), state, {parts[warp][i]})))
+          return failure();
+    }
+  }
+  return success();
+}
+
 LogicalResult gpu::lower(KernelContext &k, ReduceOp op) {
   Emitter &e = k.e;
   if (op.getOrdered())
@@ -161,9 +203,6 @@ LogicalResult gpu::lower(KernelContext &k, ReduceOp op) {
   if (!vec.getPartial()) {
     // Columns of a row are in the 4 lanes of a quad; rows of a column in the
     // 8 lanes at the same place of their quads, and in the other warps.
-    if (!byRow && vec.getScope() == Scope::Warpgroup)
-      return unsupported(op, "a row vector, a partial vector or the scope of "
-                             "a warp; the rows of a column lie in four warps");
     SmallVector<int64_t, 3> masks = {1, 2};
     if (!byRow)
       masks = {4, 8, 16};
@@ -175,6 +214,9 @@ LogicalResult gpu::lower(KernelContext &k, ReduceOp op) {
         if (failed(combine(k, body, state, other)))
           return failure();
       }
+    if (!byRow && vec.getScope() == Scope::Warpgroup &&
+        failed(combineWarps(k, op, states)))
+      return failure();
   }
   for (int64_t i = 0; i < n; ++i) {
     Values results;

@@ -317,3 +317,33 @@ tile_gpu.kernel private @bodies(%n: i32, %heads: i32, %out: memref<?x?xf32>) {
   tile_gpu.return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+// The rows of a column lie in four warps: each stores what it has of 16 columns, two
+// at a time, and reads what all of them have.
+// CHECK: kernel private @columns({{.*}}shared_bytes = 256>
+// CHECK-LABEL: llvm.func @columns
+// CHECK: llvm.nvvm.barrier.cta.sync.aligned.count
+// CHECK-COUNT-2: st.shared::cta.v2.b32
+// CHECK-NOT: st.shared
+// CHECK: llvm.nvvm.barrier.cta.sync.aligned.count
+// CHECK-COUNT-8: ld.shared::cta.v2.b32
+// CHECK-NOT: ld.shared
+tile_gpu.kernel private @columns(%o: memref<?xf32, strided<[1]>>, %x: f32) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%group: i32):
+    %f = tile_gpu.frag.fill %x : f32 -> !tile_gpu.frag<64x16xf32, acc>
+    %v = tile_gpu.reduce ins(%f : !tile_gpu.frag<64x16xf32, acc>) identity(%x : f32) {
+    ^bb0(%a: f32, %b: f32):
+      %m = arith.maximumf %a, %b : f32
+      tile_gpu.yield %m : f32
+    } -> !tile_gpu.vec<16xf32, col>
+    tile_gpu.global.store %v, %o[%c0] : !tile_gpu.vec<16xf32, col>, memref<?xf32, strided<[1]>>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}

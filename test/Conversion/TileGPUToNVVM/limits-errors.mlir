@@ -399,11 +399,11 @@ tile_gpu.kernel private @reduce_columns() {
   tile_gpu.role "r" warpgroups(1) {
   ^bb0(%w: i32):
     %f = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<64x64xf32, acc>
-    // expected-error@+1 {{expected a row vector, a partial vector or the scope of a warp; the rows of a column lie in four warps}}
-    %v = tile_gpu.reduce ins(%f : !tile_gpu.frag<64x64xf32, acc>) identity(%z : f32) {
-    ^bb0(%a: f32, %b: f32):
-      tile_gpu.yield %a : f32
-    } -> !tile_gpu.vec<64xf32, col>
+    // expected-error@+1 {{expected one input, a row vector, a partial vector or the scope of a warp; the rows of a column lie in four warps}}
+    %v:2 = tile_gpu.reduce ins(%f, %f : !tile_gpu.frag<64x64xf32, acc>, !tile_gpu.frag<64x64xf32, acc>) identity(%z, %z : f32, f32) {
+    ^bb0(%a: f32, %b: f32, %c: f32, %d: f32):
+      tile_gpu.yield %a, %b : f32, f32
+    } -> !tile_gpu.vec<64xf32, col>, !tile_gpu.vec<64xf32, col>
     tile_gpu.yield
   }
   tile_gpu.return

@@ -16,6 +16,23 @@ using namespace ::attn::gpu;
 using ::attn::TargetInfo;
 using Part = SharedPiece::Part;
 
+/// Where the warps of a reduction put together what they have.
+static constexpr llvm::StringLiteral scratchName = "scratch_at";
+
+/// The warps of all members of a role that complete a reduction over the rows
+/// that each of them has some of; 0: they do not.
+static int64_t warpsOfReduction(Operation *op) {
+  auto reduce = dyn_cast<ReduceOp>(op);
+  auto vec =
+      reduce ? dyn_cast<VecType>(reduce.getResult(0).getType()) : VecType();
+  constexpr int64_t warps =
+      TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
+  return vec && vec.getAxis() == Axis::Col && !vec.getPartial() &&
+                 vec.getScope() == Scope::Warpgroup
+             ? warps * int64_t(op->getParentOfType<RoleOp>().getCount())
+             : 0;
+}
+
 /// Slots are read 16 bytes at a time.
 static constexpr int64_t ticketAlignment = 16;
 
@@ -54,6 +71,10 @@ static int64_t placeOf(Operation *owner, Part part, unsigned index) {
     return alloc.getOffset().value_or(-1);
   if (auto ramp = dyn_cast<SmemRampOp>(owner))
     return ramp.getOffset().value_or(-1);
+  if (isa<ReduceOp>(owner)) {
+    auto at = owner->getAttrOfType<IntegerAttr>(scratchName);
+    return at ? at.getInt() : -1;
+  }
   std::optional<PlaceAttr> place = isa<RingCreateOp>(owner)
                                        ? cast<RingCreateOp>(owner).getPlace()
                                        : cast<SchedulerOp>(owner).getPlace();
@@ -103,6 +124,12 @@ void SharedLayout::readTiles() {
       auto type = cast<SmemType>(op->getResult(0).getType());
       add(op, Part::Tile, type.getBytes(), /*arrivals=*/0,
           tileAlignment(type.getSwizzle()));
+    } else if (int64_t warps = warpsOfReduction(op)) {
+      auto vec = cast<VecType>(op->getResult(0).getType());
+      add(op, Part::Tile,
+          warps * vec.getSize() * vec.getElementType().getIntOrFloatBitWidth() /
+              8,
+          /*arrivals=*/0, tileAlignment(/*swizzle=*/0));
     }
   });
 }
@@ -210,10 +237,11 @@ void SharedLayout::readHardwareBarriers() {
       auto wait = dyn_cast<RingWaitOp>(op);
       const RingLayout *waited = wait ? ring(wait.getRing()) : nullptr;
       auto any = dyn_cast<AnyOp>(op);
-      needsOwn |= isGroup ? isa<SmemClearRowsOp, SmemMapOp, SmemTurnOp>(op) ||
-                                (any && !any.getByRows())
-                          : isa<MergeStatesOp>(op) ||
-                                (waited && waited->fill == Fill::CpGroup);
+      needsOwn |= isGroup
+                      ? isa<SmemClearRowsOp, SmemMapOp, SmemTurnOp>(op) ||
+                            warpsOfReduction(op) || (any && !any.getByRows())
+                      : isa<MergeStatesOp>(op) ||
+                            (waited && waited->fill == Fill::CpGroup);
     });
     if (needsOwn)
       numbers.push_back({role, isGroup ? int64_t(role.getCount()) : 1,
@@ -317,6 +345,8 @@ void SharedLayout::write() const {
       alloc.setOffset(piece.offset);
     else if (auto ramp = dyn_cast<SmemRampOp>(piece.owner))
       ramp.setOffset(piece.offset);
+    else if (isa<ReduceOp>(piece.owner))
+      piece.owner->setAttr(scratchName, b.getI64IntegerAttr(piece.offset));
     else if (auto scheduler = dyn_cast<SchedulerOp>(piece.owner)) {
       const TicketLayout &at = *tickets(scheduler);
       SmallVector<int64_t, 1> slots;
