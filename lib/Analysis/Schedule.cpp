@@ -8,6 +8,7 @@
 #include "attn/Analysis/Schedule.h"
 #include "ScheduleRules.h"
 #include "attn/Analysis/CostModel.h"
+#include "attn/Analysis/FewRows.h"
 
 #include <algorithm>
 
@@ -74,6 +75,8 @@ onchip::SharedDemand attn::computeDemand(const ScheduleProblem &problem,
                          sizes.rows * (sixteen + problem.rowScalars) *
                          int64_t(sizeof(float));
   }
+  if (rowsAreColumns(sizes.rows, problem.blockV, target))
+    demand.exchange = sizes.rows * blockK * valueBytes;
   // Two halves of a tile have slots of their own.
   int64_t slotKeys =
       problem.sharesWeights && blockK == keysOfTwoSlots ? blockK / 2 : blockK;
@@ -108,11 +111,15 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
 
   ScheduleBudget budget;
   if (!target.isCpu()) {
-    MmaShape unit = sizes.rows == MmaShape::warpgroup().m
+    // One warpgroup has all channels where rows are columns of its products.
+    bool areColumns = rowsAreColumns(sizes.rows, problem.blockV, target);
+    if (areColumns)
+      channels *= problem.sharers;
+    MmaShape unit = sizes.rows == MmaShape::warpgroup().m || areColumns
                         ? MmaShape::warpgroup()
                         : MmaShape::warp();
-    int64_t members =
-        std::max<int64_t>(sizes.blockQ / sizes.rows, 1) * problem.sharers;
+    int64_t members = std::max<int64_t>(sizes.blockQ / sizes.rows, 1) *
+                      (areColumns ? 1 : problem.sharers);
     auto registers = [&](int64_t cols, int64_t bytes) {
       return onchip::fragmentRegisters(sizes.rows, cols, bytes * 8,
                                        unit.threads);
@@ -130,7 +137,7 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
       held.sums += problem.rowDivisors * rowsOfThread;
     int64_t dots = problem.depths.size();
     bool inPlace = unit.asynchronous && weighsInPlace(problem);
-    if (problem.sharesWeights)
+    if (problem.sharesWeights && !areColumns)
       blockK /= 2;
     held.scores = registers(blockK, 4) *
                   (inPlace ? std::max(dots, 1 + problem.extraScores)
@@ -258,14 +265,24 @@ static ScheduleSizes chooseWarpSizes(const ScheduleProblem &problem,
 }
 
 int64_t attn::blocksAtOnce(int64_t rows, const TargetInfo &target) {
+  return blocksAtOnce(rows, /*blockV=*/0, target);
+}
+int64_t attn::blocksAtOnce(int64_t rows, int64_t blockV,
+                           const TargetInfo &target) {
   // A warp has fewer copies under way than the producer of a warpgroup.
-  bool hasProducer =
-      rows == MmaShape::warpgroup().m || warpsHaveKeys(rows, target);
+  bool hasProducer = rows == MmaShape::warpgroup().m ||
+                     warpsHaveKeys(rows, target) ||
+                     rowsAreColumns(rows, blockV, target);
   int64_t each = hasProducer ? 1 : warpsOfParts;
   return std::max<int64_t>(target.numMultiprocessors, 1) * each;
 }
 bool attn::warpsHaveKeys(int64_t rows, const TargetInfo &target) {
   return target.hasRoles() && rows == MmaShape::warp().nMax;
+}
+bool attn::rowsAreColumns(int64_t rows, int64_t blockV,
+                          const TargetInfo &target) {
+  return target.hasRoles() && rows == MmaShape::warp().m &&
+         blockV > MmaShape::warpgroup().nMax;
 }
 int64_t attn::leastPartKeys(const TargetInfo &target) {
   return target.isCpu() ? partKeys : gpuPartKeys;
@@ -320,7 +337,7 @@ static SplitChoice chooseGpuSplits(const ScheduleProblem &problem,
     return {1, "more than " + std::to_string(most) + " rows of a head"};
   int64_t blocks = problem.numHeads * tiles * slices;
   std::string have = std::to_string(blocks) + " blocks of rows";
-  int64_t atOnce = blocksAtOnce(sizes.rows, target);
+  int64_t atOnce = blocksAtOnce(sizes.rows, problem.blockV, target);
   if (blocks == 0 || blocks * 2 > atOnce)
     return {1, have + ", of " + std::to_string(atOnce) + " at once"};
   int64_t least = blocks * 4 > atOnce ? gpuManyKeys : gpuSplitKeys;
@@ -382,6 +399,10 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     return {unit.nMax, unit.nMax, keysOfFewRows};
   if (!warpgroups)
     sizes = chooseWarpSizes(problem, widest, target);
+  else if (constexpr int64_t few = MmaShape::warp().m;
+           problem.sharesWeights && problem.numQueries > 0 &&
+           problem.numQueries <= few)
+    sizes = {few, few, 64};
   else if (problem.sharers > 1)
     sizes = {64, 64, alternates(problem) ? keysOfTwoSlots : 64};
   else if (problem.hasThreshold)
@@ -605,7 +626,7 @@ static int64_t chooseClusterParts(const ScheduleProblem &problem,
   if (blocks == 8 && keys <= mostKeysOfFours)
     return 4;
   // Clusters of two lie on all multiprocessors alike.
-  int64_t atOnce = blocksAtOnce(sizes.rows, target);
+  int64_t atOnce = blocksAtOnce(sizes.rows, problem.blockV, target);
   if (blocks >= 32 && blocks * 4 <= atOnce && keys <= mostKeysOfPairs)
     return 2;
   return 1;

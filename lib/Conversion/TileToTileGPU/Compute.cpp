@@ -173,7 +173,8 @@ LogicalResult ComputeLowering::lowerTurnedDot(tile::DotOp op) {
 }
 
 LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
-  if (isTurned(op.getType()))
+  bool isGroupTurned = isTurned(op.getType()) && scope == Scope::Warpgroup;
+  if (isTurned(op.getType()) && !isGroupTurned)
     return lowerTurnedDot(op);
   Location loc = op.getLoc();
   Value rhs = get(op.getRhs());
@@ -190,8 +191,16 @@ LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
       return failure();
     lhs = SmemTransposeOp::create(b, loc, *lhs).getResult();
   }
-  if (op.getTransposeRhs())
+  if (op.getTransposeRhs() != isGroupTurned)
     rhs = SmemTransposeOp::create(b, loc, rhs);
+  if (isGroupTurned) {
+    if (!isa<SmemType>(lhs->getType()) || op.getRamp())
+      return op.emitOpError("expected both operands in shared memory for rows "
+                            "that are columns of a product, but got ")
+             << lhs->getType() << " and " << rhs.getType();
+    Value right = SmemTransposeOp::create(b, loc, *lhs);
+    lhs = std::exchange(rhs, right);
+  }
   tile::TileType type = op.getType();
   Type held = registerType(type, op);
   if (!held)
@@ -219,8 +228,9 @@ LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
     return op.emitOpError("expected operands of bf16 or f16 on a warpgroup, "
                           "but got ")
            << tile.getElementType();
-  auto token = TokenType::get(b.getContext(), type.getRows(), type.getCols(),
-                              b.getF32Type());
+  auto result = cast<FragType>(held);
+  auto token = TokenType::get(b.getContext(), result.getRows(),
+                              result.getCols(), b.getF32Type());
   Value columns;
   if (op.getRamp())
     columns = rampColumns(type.getCols(), loc);
@@ -470,8 +480,7 @@ LogicalResult ComputeLowering::lowerAny(tile::AnyOp op) {
     return op.emitOpError("expected a tile in registers, but got ")
            << held.getType();
   // A warp whose rows are columns asks about all of them.
-  bool byRows = op.getByRows() &&
-                !isTurned(cast<tile::TileType>(op.getValue().getType()));
+  bool byRows = op.getByRows() && !isTurned(typeOf(op.getValue()));
   op.getResult().replaceAllUsesWith(
       AnyOp::create(b, op.getLoc(), b.getI1Type(), held, byRows));
   return success();

@@ -97,17 +97,25 @@ private:
     Value lowered = values.lookup(value);
     return lowered ? lowered : value;
   }
+  /// The tile that a value is, which a loop or branch may carry as another.
+  tile::TileType typeOf(Value value) const {
+    tile::TileType type = carried.lookup(value);
+    return type ? type : cast<tile::TileType>(value.getType());
+  }
   bool isLowered(Value value) const {
     return !isa<tile::TileType>(get(value).getType());
   }
   /// Whether rows are columns of fragments.
   bool isTurned(tile::TileType type) const {
-    constexpr int64_t columns = 8;
-    return scope == Scope::Warp && type.getRows() == columns;
+    constexpr int64_t ofWarp = 8, ofGroup = 16;
+    return type.getRows() == (scope == Scope::Warp ? ofWarp : ofGroup);
   }
-  /// The layout of a 16-bit value for a product.
+  /// The layout of a 16-bit value for a product. A warpgroup takes what is
+  /// turned from shared memory.
   Layout operandLayout(tile::TileType type) const {
-    return isTurned(type) ? Layout::B : Layout::A;
+    if (!isTurned(type))
+      return Layout::A;
+    return scope == Scope::Warp ? Layout::B : Layout::Acc;
   }
   LogicalResult lowerTurnedDot(tile::DotOp op);
   /// A 16-bit value in the layout of an operand, for a product.
@@ -132,6 +140,7 @@ private:
   Scope scope;
   OpBuilder b;
   DenseMap<Value, Value> values;
+  DenseMap<Value, tile::TileType> carried;
   /// Shared memory that folds use one after the other.
   SmallVector<Value> scratchTiles;
   /// And products that transpose a fragment, by the type.

@@ -120,7 +120,7 @@ LogicalResult ComputeLowering::lowerLoad(tile::LoadOp op) {
 
 LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
   Location loc = op.getLoc();
-  tile::TileType type = op.getValue().getType();
+  tile::TileType type = typeOf(op.getValue());
   Value value = get(op.getValue());
   if (!isa<FragType, VecType>(value.getType()))
     return op.emitOpError("expected a tile in registers, but got ")
@@ -160,7 +160,7 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
 
 LogicalResult ComputeLowering::lowerAccumulate(tile::AccumulateOp op) {
   Location loc = op.getLoc();
-  tile::TileType type = op.getValue().getType();
+  tile::TileType type = typeOf(op.getValue());
   Value value = get(op.getValue());
   auto fragment = dyn_cast<FragType>(value.getType());
   if (!isa<FragType, VecType>(value.getType()))

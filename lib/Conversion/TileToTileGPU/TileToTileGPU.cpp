@@ -127,6 +127,7 @@ LogicalResult ComputeLowering::carry(Value value, Operation *op) {
   Type held = registerType(type, op);
   if (!held)
     return failure();
+  carried[value] = type;
   value.setType(held);
   return success();
 }

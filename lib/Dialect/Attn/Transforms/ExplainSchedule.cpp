@@ -8,6 +8,7 @@
 #include "ExplainSchedule.h"
 #include "TileKernel.h"
 #include "attn/Analysis/CostModel.h"
+#include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/ScheduleTable.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
@@ -171,7 +172,10 @@ static std::string describeValues(ReductionOpInterface op, MonoidOp monoid,
         "values: each tile of rows is {0} work tile{1}, of {2} channels"
         "{3}{4}\n",
         countSlices(op), countSlices(op) == 1 ? "" : "s", blockV,
-        problem.sharers > 1 ? ", which two warpgroups share" : "",
+        problem.sharers > 1 && !::attn::rowsAreColumns(
+                                   choice.schedule.getRows(), blockV, target)
+            ? ", which two warpgroups share"
+            : "",
         problem.valuesInKeys ? "; they are columns of the keys, and copied "
                                "with these"
                              : "");
@@ -192,6 +196,10 @@ static std::string describeRows(ReductionOpInterface op, MonoidOp monoid,
     return llvm::formatv(
         "rows: columns of products, of which each of {0} warps has {1} keys\n",
         schedule.getBlockK() / unit.m, unit.m);
+  if (::attn::rowsAreColumns(schedule.getRows(), schedule.getBlockV(), target))
+    return llvm::formatv("rows: columns of products, of which a warpgroup has "
+                         "{0} keys\n",
+                         schedule.getBlockK());
   int64_t rows = choice.problem.numQueries;
   if (!target.hasRoles() || choice.isGiven || rows < 0 || rows > unit.nMax)
     return "";
@@ -219,7 +227,8 @@ static std::string describeParts(const ExplainedChoice &choice,
   if (isCounted && !choice.problem.cuts)
     text = llvm::formatv(
         "parts: as many as make {0} blocks, of at least {1} keys\n",
-        ::attn::blocksAtOnce(choice.schedule.getRows(), target),
+        ::attn::blocksAtOnce(choice.schedule.getRows(),
+                             choice.schedule.getBlockV(), target),
         ::attn::leastPartKeys(target));
   if (!splits.reason.empty() && (splits.splits == 0 || !isCounted))
     text += "splits: " +

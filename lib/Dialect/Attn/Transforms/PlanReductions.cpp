@@ -16,6 +16,7 @@
 #include "TileFused.h"
 #include "TileWarps.h"
 #include "TurnRows.h"
+#include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
@@ -108,8 +109,10 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
                              "block_v = ")
              << channels << " of the schedule says, but got " << why;
   const ::attn::MmaShape unit = ::attn::MmaShape::warpgroup();
-  bool isOneTile =
-      schedule.getBlockQ() == unit.m && schedule.getRows() == unit.m;
+  bool isOneTile = schedule.getBlockQ() == schedule.getRows() &&
+                   (schedule.getRows() == unit.m ||
+                    ::attn::rowsAreColumns(schedule.getRows(),
+                                           schedule.getBlockV(), target));
   if (!target.isCpu() && schedule.getBlockV() > unit.nMax && !target.hasRoles())
     return op->emitOpError("expected block_v to be at most ")
            << unit.nMax << " on " << target.name

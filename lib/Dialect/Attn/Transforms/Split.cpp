@@ -17,6 +17,7 @@
 #include "Pages.h"
 #include "Rungs.h"
 #include "TileKernel.h"
+#include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
@@ -88,7 +89,9 @@ static Value countParts(OpBuilder &b, AggregateOp op,
   if (int64_t slices = countSlices(op); slices > 1)
     blocks = arith::MulIOp::create(b, loc, blocks, index(slices));
   Value wanted = arith::DivUIOp::create(
-      b, loc, index(::attn::blocksAtOnce(schedule.getRows(), target)),
+      b, loc,
+      index(::attn::blocksAtOnce(schedule.getRows(), schedule.getBlockV(),
+                                 target)),
       arith::MaxUIOp::create(b, loc, blocks, one));
   Value most = arith::DivUIOp::create(b, loc, countKeys(b, op),
                                       index(::attn::leastPartKeys(target)));

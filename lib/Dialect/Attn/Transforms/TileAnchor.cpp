@@ -25,6 +25,7 @@
 #include "TileElements.h"
 #include "TileSteps.h"
 #include "TileWarps.h"
+#include "attn/Analysis/FewRows.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 
@@ -109,10 +110,13 @@ static bool rowsHaveK(const ReductionContext &ctx, const KeyTile &tile) {
                  k.convertToFloat() < 1.0f);
   // On CPUs a branch costs f32 3 %, and a row's k bf16 2 %.
   bool isFast =
-      isGpu(ctx) ? ctx.target.hasRoles() &&
-                       (ctx.schedule.getRows() == ctx.target.productShape().m ||
-                        warpsHaveKeys(ctx))
-                 : !ctx.form.shortWeights;
+      isGpu(ctx)
+          ? ctx.target.hasRoles() &&
+                (ctx.schedule.getRows() == ctx.target.productShape().m ||
+                 warpsHaveKeys(ctx) ||
+                 ::attn::rowsAreColumns(ctx.schedule.getRows(),
+                                        ctx.schedule.getBlockV(), ctx.target))
+          : !ctx.form.shortWeights;
   return isFast && !tile.linear && isFine;
 }
 

@@ -7,6 +7,7 @@
 
 #include "AnalyseRoles.h"
 #include "InPlace.h"
+#include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -288,6 +289,8 @@ static int64_t countSharers(tile::KernelOp kernel,
                             const ::attn::TargetInfo &target) {
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
   int64_t channels = target.hasRoles() && schedule ? schedule.getBlockV() : 0;
+  if (channels && ::attn::rowsAreColumns(schedule.getRows(), channels, target))
+    return 1;
   return std::max<int64_t>(channels / target.productShape().nMax, 1);
 }
 
@@ -302,7 +305,7 @@ bool RolesAnalysis::analyseShares() {
   });
   plan.sharers = countSharers(kernel, target);
   if (plan.sharers == 1)
-    return widest <= unit.nMax;
+    return widest <= unit.nMax || plan.turned;
   plan.channels = unit.nMax;
   // They have the same rows, and as many steps.
   if (widest != plan.sharers * plan.channels || plan.rowMembers() > 1)
@@ -318,6 +321,13 @@ bool RolesAnalysis::analyseShares() {
 }
 
 LogicalResult RolesAnalysis::verifyShares() {
+  if (plan.turned)
+    return kernel.emitOpError("expected a kernel for a warpgroup, of whose "
+                              "products rows are columns, as rows = ")
+           << plan.rows
+           << " with block_v = " << kernel.getScheduleAttr().getBlockV()
+           << " asks for, but got one for warps; rows = 64 asks for "
+              "warpgroups that share channels";
   int64_t sharers = countSharers(kernel, target);
   if (sharers == 1)
     return success();
@@ -401,16 +411,19 @@ bool RolesAnalysis::analyseSteps(SmallVectorImpl<tile::RowsOp> &steps) {
     auto type = cast<tile::TileType>(rows.getOuts()[0].getType());
     plan.rows = rows.getBlock();
     plan.blockQ = type.getRows();
-    bool isOfWarps = ::attn::warpsHaveKeys(plan.rows, target);
-    if ((plan.rows != unit.m && !isOfWarps) || plan.blockQ % plan.rows ||
-        (isOfWarps && plan.blockQ != plan.rows) ||
+    mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+    plan.turned = schedule && ::attn::rowsAreColumns(
+                                  plan.rows, schedule.getBlockV(), target);
+    bool areColumns = ::attn::warpsHaveKeys(plan.rows, target) || plan.turned;
+    if ((plan.rows != unit.m && !areColumns) || plan.blockQ % plan.rows ||
+        (areColumns && plan.blockQ != plan.rows) ||
         (rows != steps[0] &&
          type.getRows() !=
              cast<tile::TileType>(steps[0].getOuts()[0].getType()).getRows()))
       return false;
   }
   plan.keyWarps = countKeyWarps(plan, steps, target);
-  return plan.rows == unit.m || plan.keyWarps;
+  return plan.rows == unit.m || plan.turned || plan.keyWarps;
 }
 
 /// What warpgroups do together: sharing channels, exchanging weights, turning
@@ -577,7 +590,7 @@ bool RolesAnalysis::run() {
   readSchedule();
   SmallVector<tile::RowsOp> steps;
   if (!analyseSteps(steps) || !analyseTeamwork() || !analyseLoads() ||
-      !loadAllTiles(steps) || !analyseKeyWarps(steps))
+      !loadAllTiles(steps) || !analyseKeyWarps(steps) || !analyseFewRows(steps))
     return false;
   findBranch(steps);
   analyseSharedWeights(steps);

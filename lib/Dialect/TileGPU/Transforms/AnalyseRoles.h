@@ -36,6 +36,7 @@ private:
   bool analyseTeamwork();
   bool analyseShares();
   bool analyseKeyWarps(ArrayRef<tile::RowsOp> steps);
+  bool analyseFewRows(ArrayRef<tile::RowsOp> steps);
   bool canShare(Operation *op);
   void analyseSharedWeights(ArrayRef<tile::RowsOp> steps);
   void findOwnSums(ArrayRef<tile::RowsOp> steps);

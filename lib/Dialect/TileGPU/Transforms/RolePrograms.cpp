@@ -489,6 +489,8 @@ void Consumer::cloneRows(tile::RowsOp rows) {
     mapping.map(argument, mapping.lookup(operand));
   if (!half && startsHalf && !isa<scf::ForOp>(rows->getParentOp()))
     return cloneHalves(rows);
+  if (plan.turned)
+    return cloneFewRows(rows);
   if (plan.sharesWeights)
     return plan.keyParts > 1 ? cloneAlternating(rows)
                              : cloneSharedWeights(rows);

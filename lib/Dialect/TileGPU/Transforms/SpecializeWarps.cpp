@@ -195,7 +195,7 @@ void Specializer::createRings() {
     plan.turns = BarrierCreateOp::create(
         b, kernel.getLoc(), plan.members() * memberWarps,
         /*each=*/plan.members(), /*first=*/IntegerAttr());
-  if (turnsShared || plan.sharesWeights)
+  if (turnsShared || plan.sharesWeights || plan.turned)
     plan.shareBarrier = BarrierCreateOp::create(
         b, kernel.getLoc(), plan.members() * memberWarps,
         /*each=*/1, /*first=*/IntegerAttr());

@@ -169,6 +169,9 @@ struct RolesPlan {
   DenseSet<Operation *> ownReduces;
   Value weightsScratch;
   SmallVector<Value> reducedScratch;
+  /// Whether rows are columns of one warpgroup's products, and keys their rows:
+  /// its warps put weights together, and statistics.
+  bool turned = false;
 
   /// Warps of the compute role, which have keys of their own of every tile for
   /// the same rows; 0: the role has warpgroups, with rows of their own. And
@@ -407,6 +410,7 @@ private:
   void cloneAlternating(tile::RowsOp rows);
   Operation *cloneOfStep(const HalfStep &step, Operation &op);
   void cloneSharedWeights(tile::RowsOp rows);
+  void cloneFewRows(tile::RowsOp rows);
   SmallVector<Value> combineHalves(ValueRange own, Block &from);
   void combineSums();
   void multiplyWeights(const HalfStep &step, tile::DotOp dot);

@@ -62,6 +62,12 @@ def TileGpuSpecializeWarpsPass
     each warpgroup are columns of a ring of their own then, which is given back
     as soon as they are multiplied; queries are copied behind the first of these
     columns, which is what the first product takes.
+
+    With `rows = 16` and more channels (`block_v`) than a product has columns,
+    one warpgroup has them all: 64 keys are the rows of its products, and the
+    queries' rows their columns. Weights go through shared memory to the product
+    with the values; reductions over keys end there, too
+    (`convert-tile-gpu-to-nvvm`).
     Other kernels stay as they are: tile-gpu-pipeline-copies takes them.
 
     The schedule's `fetch` says who fetches the next work tile: `producer`, the

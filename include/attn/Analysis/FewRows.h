@@ -1,0 +1,25 @@
+//===- FewRows.h - Rows that are columns of products ------------*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_ANALYSIS_FEWROWS_H
+#define ATTN_ANALYSIS_FEWROWS_H
+
+#include <cstdint>
+
+namespace attn {
+struct TargetInfo;
+
+/// Whether row blocks of `rows` are columns of a warpgroup's products, of which
+/// `blockV` channels are rows, more than a product has columns.
+bool rowsAreColumns(int64_t rows, int64_t blockV, const TargetInfo &target);
+
+/// What `blocksAtOnce` says of row blocks with `blockV` channels of values.
+int64_t blocksAtOnce(int64_t rows, int64_t blockV, const TargetInfo &target);
+
+} // namespace attn
+
+#endif // ATTN_ANALYSIS_FEWROWS_H
