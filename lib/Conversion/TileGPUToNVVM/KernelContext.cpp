@@ -123,8 +123,12 @@ void KernelContext::setAll(ValueRange results, ValueRange flat) {
   }
 }
 
+int64_t KernelContext::rowOffset(Scope scope, int64_t rowKey) {
+  return rowKey / 2 * blockRowsOf(scope) + rowKey % 2 * 8;
+}
+
 Value KernelContext::rowIndex(Scope scope, int64_t rowKey) {
-  return e.add(role.row, rowKey / 2 * blockRowsOf(scope) + rowKey % 2 * 8);
+  return e.add(role.row, rowOffset(scope, rowKey));
 }
 
 Value KernelContext::colIndex(int64_t colKey) {

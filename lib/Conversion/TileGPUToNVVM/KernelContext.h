@@ -121,6 +121,7 @@ public:
   Values flat(ValueRange operands);
   Type registerType(Type type);
   int64_t registerCount(Type type);
+  static int64_t rowOffset(tg::Scope scope, int64_t rowKey);
   Value rowIndex(tg::Scope scope, int64_t rowKey);
   Value colIndex(int64_t colKey);
 

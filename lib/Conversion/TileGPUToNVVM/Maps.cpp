@@ -354,8 +354,10 @@ void MapLowering::setArguments(Positions &known, size_t index) {
         shapeType || vector.getAxis() == Axis::Row ? Value() : e.c32(0);
     if (!index) {
       Value &cached = indexAt(rowIndices, rowKey);
-      if (!cached)
+      if (!cached) {
         cached = k.rowIndex(scope, rowKey);
+        known.defineRow(cached, k.role.row, k.rowOffset(scope, rowKey));
+      }
       index = cached;
     }
     k.set(row, {index});

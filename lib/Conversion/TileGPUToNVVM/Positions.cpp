@@ -11,21 +11,46 @@ using namespace mlir;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
+const Positions::Sum *Positions::find(Value position) const {
+  for (auto *known : {&positions, &rows})
+    if (auto it = known->find(position); it != known->end())
+      return &it->second;
+  return nullptr;
+}
+
 /// Nothing but positions and sizes is cast from the index type in a kernel, so
 /// such a summand moves a column to the position of its key.
 Value Positions::add(arith::AddIOp op, Value x, Value y) {
   auto cast = op.getLhs().getDefiningOp<arith::IndexCastOp>();
-  auto it = positions.find(y);
-  if (!cast || !cast.getIn().getType().isIndex() || it == positions.end() ||
+  const Sum *position = find(y);
+  if (!cast || !cast.getIn().getType().isIndex() || !position ||
       op->getBlock() != &body)
     return {};
-  Sum position = it->second;
-  Value &base = sums[{x, position.base}];
+  auto [first, offset, bits] = *position;
+  bool isRow = rows.contains(y);
+  Value &base = sums[{x, first}];
   if (!base)
-    base = e.add(x, position.base);
-  Value sum = e.add(base, position.offset);
-  positions[sum] = {base, position.offset};
+    base = e.add(x, first);
+  Value sum = e.add(base, offset);
+  if (isRow)
+    defineRow(sum, base, offset);
+  else
+    positions[sum] = {base, offset};
   return sum;
+}
+
+Value Positions::subtract(arith::SubIOp op, Value x, Value y) {
+  const Sum *from = find(x), *what = find(y);
+  if (!from || !what || op->getBlock() != &body)
+    return {};
+  Value &bases = apart[{from->base, what->base}];
+  if (!bases)
+    bases = e.sub(from->base, what->base);
+  int64_t offset = from->offset - what->offset;
+  Value &difference = differences[{bases, offset}];
+  if (!difference)
+    difference = e.add(bases, offset);
+  return difference;
 }
 
 /// base + offset < y is offset < y - base. The difference may lie below every

@@ -13,6 +13,11 @@
 // brought to the base's side, once, and every element compares its constant:
 // one instruction with an immediate, and no register for the position.
 //
+// Its rows are base + 0 and base + 8 (+ 64, ...). The distance of a row and a
+// column is that of both bases plus a constant, of which 8 rows and 8 columns
+// further on have the same: what is made of it, elements of a table, is made
+// once for both.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_LIB_CONVERSION_TILEGPUTONVVM_POSITIONS_H
@@ -36,8 +41,15 @@ public:
               int64_t bits) {
     positions[position] = {base, offset, bits};
   }
+  /// The same of a row's, which may be anything: it is subtracted alone.
+  void defineRow(mlir::Value position, mlir::Value base, int64_t offset) {
+    rows[position] = {base, offset};
+  }
   /// x + y for the operands x, y of `op`; null where that is no position.
   mlir::Value add(mlir::arith::AddIOp op, mlir::Value x, mlir::Value y);
+  /// x - y, one value for all elements that are as far apart; null where one is
+  /// no position.
+  mlir::Value subtract(mlir::arith::SubIOp op, mlir::Value x, mlir::Value y);
   /// The truth of `op` on x, y; null where x is no position.
   mlir::Value compare(mlir::arith::CmpIOp op, mlir::Value x, mlir::Value y);
   /// Whether x and y both hold; null where they are not two limits on one
@@ -59,14 +71,16 @@ private:
   };
   using Pair = std::pair<mlir::Value, mlir::Value>;
   mlir::Value isBelow(int64_t offset, mlir::Value limit);
+  const Sum *find(mlir::Value position) const;
 
   Emitter &e;
   mlir::Block &body;
-  llvm::DenseMap<mlir::Value, Sum> positions;
+  llvm::DenseMap<mlir::Value, Sum> positions, rows;
   /// Truths that are offset < base.
   llvm::DenseMap<mlir::Value, Sum> limits;
   // Values that all elements share.
-  llvm::DenseMap<Pair, mlir::Value> sums, distances, minima, parts;
+  llvm::DenseMap<Pair, mlir::Value> sums, distances, minima, parts, apart;
+  llvm::DenseMap<std::pair<mlir::Value, int64_t>, mlir::Value> differences;
   llvm::DenseMap<mlir::Value, mlir::Value> successors;
 };
 

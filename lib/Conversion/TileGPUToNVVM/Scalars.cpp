@@ -124,7 +124,11 @@ Value ScalarLowering::lowerIntegers() {
             k.positions ? k.positions->add(o, x[0], x[1]) : Value();
         return position ? position : e.add(x[0], x[1]);
       })
-      .Case([&](arith::SubIOp) { return e.sub(x[0], x[1]); })
+      .Case([&](arith::SubIOp o) {
+        Value distance =
+            k.positions ? k.positions->subtract(o, x[0], x[1]) : Value();
+        return distance ? distance : e.sub(x[0], x[1]);
+      })
       .Case([&](arith::MulIOp) { return e.mul(x[0], x[1]); })
       .Case([&](arith::DivSIOp) { return divideSigned(x[0], x[1]); })
       .Case([&](arith::DivUIOp) { return divideUnsigned(x[0], x[1]); })

@@ -93,6 +93,38 @@ tile_gpu.kernel private @exact(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32) {
   tile_gpu.return
 }
 
+// The distance of a row and a column is that of the thread's first ones and a
+// constant; 8 rows and 8 columns further on it is the same value: 6 of 8.
+// CHECK-LABEL: llvm.func @distances
+// CHECK: %[[FIRST:.*]] = llvm.sub
+// CHECK: llvm.mul %[[FIRST]], %[[FIRST]]
+// CHECK: %[[NEXT:.*]] = llvm.add %[[FIRST]]
+// CHECK: llvm.mul %[[NEXT]], %[[NEXT]]
+// CHECK-COUNT-4: llvm.add %[[FIRST]]
+// CHECK: llvm.mul %[[FIRST]], %[[FIRST]]
+// CHECK: llvm.mul %[[NEXT]], %[[NEXT]]
+tile_gpu.kernel private @distances(%m: memref<?x?xf32, strided<[?, 1]>>, %n: index) {
+  %c0 = arith.constant 0 : i32
+  %one = arith.constant 1.0 : f32
+  %to = arith.index_cast %n : index to i32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %f = tile_gpu.frag.fill %one : f32 -> !acc
+    %g = tile_gpu.map ins(%f : !acc) {
+    ^bb0(%r: i32, %c: i32, %x: f32):
+      %i = arith.addi %to, %r : i32
+      %d = arith.subi %i, %c : i32
+      %a = arith.muli %d, %d : i32
+      %y = arith.sitofp %a : i32 to f32
+      %z = arith.mulf %x, %y : f32
+      tile_gpu.yield %z : f32
+    } -> !acc
+    tile_gpu.global.store %g, %m[%c0, %c0] : !acc, memref<?x?xf32, strided<[?, 1]>>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // Pairs in place: words of a row side by side, what the body reads behind all of them
 // and ahead of what is written.
 // CHECK-LABEL: llvm.func @pairs
