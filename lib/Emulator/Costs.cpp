@@ -250,7 +250,8 @@ OpCost emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
   MmaShape unit = MmaShape::warpgroup();
   tg::TokenType sums = op.getToken().getType();
   tg::SmemType right = op.getB().getType();
-  int64_t blocks = sums.getRows() / unit.m, cols = sums.getCols();
+  int64_t blocks = sums.getRows() / unit.m;
+  int64_t cols = tile::getLiveWidth(op, sums.getCols());
   int64_t steps = tile::getLiveDepth(op, right.getRows()) / unit.k;
   int64_t elementBytes = right.getElementBytes();
   int64_t rightBytes = unit.k * cols * elementBytes;

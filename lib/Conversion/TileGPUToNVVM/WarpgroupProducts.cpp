@@ -104,7 +104,9 @@ class ProductText {
 public:
   ProductText(KernelContext &k, MmaIssueOp op)
       : k(k), e(k.e), op(op), accType(op.getToken().getType().getFragType()),
-        shape(accType), right(op.getB().getType(), /*kIsRow=*/true) {
+        shape(accType), right(op.getB().getType(), /*kIsRow=*/true),
+        width(op.getAcc() ? tile::getLiveWidth(op, accType.getCols())
+                          : accType.getCols()) {
     if (auto tile = dyn_cast<SmemType>(op.getA().getType()))
       left.emplace(tile, /*kIsRow=*/false);
   }
@@ -124,6 +126,8 @@ private:
   FragShape shape;
   std::optional<MatrixDescriptor> left; // null: a is in registers
   MatrixDescriptor right;
+  /// Columns that it adds to.
+  int64_t width;
   Values inputs;
   std::string text, constraints;
   int64_t bOperand = 0, rampOperand = 0;
@@ -174,9 +178,9 @@ void ProductText::addStep(int64_t block, int64_t step) {
             ";\nmov.b64 da, {low, high};\n";
   else
     a = registerList(shape.elements() + (block * held + step) * 4, 4);
-  text += "wgmma.mma_async.sync.aligned.m64n" +
-          std::to_string(accType.getCols()) + "k16.f32." + name + "." + name +
-          " " + registerList(block * perBlock(), perBlock()) + ", " + a +
+  text += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(width) +
+          "k16.f32." + name + "." + name + " " +
+          registerList(block * perBlock(), width / 8 * 4) + ", " + a +
           ", db, p, 1, 1";
   if (left)
     text += left->isTransposed() ? ", 1" : ", 0";

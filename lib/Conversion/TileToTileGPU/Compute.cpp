@@ -240,6 +240,10 @@ LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
                                 ::attn::MmaShape::warpgroup().k);
   if (depth < op.getDepth())
     issue->setAttr(tile::liveDepthName, b.getI64IntegerAttr(depth));
+  int64_t width = llvm::alignTo(tile::getLiveWidth(op, type.getCols()),
+                                ::attn::MmaShape::warpgroup().nStep);
+  if (acc && width < type.getCols())
+    issue->setAttr(tile::liveWidthName, b.getI64IntegerAttr(width));
   Value issued = issue.getToken();
   set(op.getResult(),
       MmaWaitOp::create(b, loc, TypeRange(held), ValueRange(issued),

@@ -230,10 +230,16 @@ accumulate(ReductionContext &ctx, RowBlock &block, ArrayRef<WeightGroup> groups,
     Value old = block.state[ctx.numStats() + i];
     if (ctx.monoid.getComponent(i) == Component::value) {
       Value factor = factors.empty() ? Value() : factors[ctx.factorOf(i)];
-      components[i] = tile::DotOp::create(
-          ctx.b, old.getType(), weights.narrow[g], block.values[nextValue++],
-          old, factor, /*ramp=*/Value(),
-          /*transpose_rhs=*/false, ctx.tf32);
+      auto dot = tile::DotOp::create(ctx.b, old.getType(), weights.narrow[g],
+                                     block.values[nextValue], old, factor,
+                                     /*ramp=*/Value(),
+                                     /*transpose_rhs=*/false, ctx.tf32);
+      Value values = ctx.reduction.getValueOperands()[nextValue++];
+      int64_t width = cast<ShapedType>(values.getType()).getShape().back();
+      if (isGpu(ctx) && ctx.target.hasRoles() &&
+          width < dot.getType().getCols())
+        dot->setAttr(tile::liveWidthName, ctx.b.getI64IntegerAttr(width));
+      components[i] = dot;
       continue;
     }
     inputs.push_back(old);

@@ -75,6 +75,18 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
                              "depth of a tile.dot or a tile_gpu.mma.issue");
     return success();
   }
+  if (attr.getName() == liveWidthName) {
+    auto dot = dyn_cast<DotOp>(op);
+    auto width = dyn_cast<IntegerAttr>(attr.getValue());
+    bool isIssue = op->getName().getStringRef() == "tile_gpu.mma.issue";
+    if ((!dot && !isIssue) || !width ||
+        !width.getType().isSignlessInteger(64) || width.getInt() <= 0 ||
+        (dot && !dot.getAcc()))
+      return op->emitOpError("expected tile.live_width to be a positive i64 of "
+                             "a tile.dot that adds to a sum or of a "
+                             "tile_gpu.mma.issue");
+    return success();
+  }
   if (attr.getName() == movesName) {
     if (!isa<LoadOp>(op) || !isa<UnitAttr>(attr.getValue()))
       return op->emitOpError("expected tile.moves to be a unit attribute of "

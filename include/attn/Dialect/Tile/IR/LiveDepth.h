@@ -8,7 +8,7 @@
 // Rows on chip have as many channels as a swizzle takes, 64 or 128 for 40 or
 // 96, and the rest is 0. `tile.live_depth`, an i64 on a product of warpgroups,
 // says how many elements of its depth may be other than 0: steps behind them
-// are left out.
+// are left out. `tile.live_width` says how many columns of a sum may be.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,15 +17,24 @@
 
 #include "mlir/IR/BuiltinAttributes.h"
 #include "mlir/IR/Operation.h"
+#include <algorithm>
 
 namespace mlir::tile {
 
 inline constexpr llvm::StringLiteral liveDepthName = "tile.live_depth";
+inline constexpr llvm::StringLiteral liveWidthName = "tile.live_width";
 
 /// The elements of `depth` that a product takes.
 inline int64_t getLiveDepth(Operation *product, int64_t depth) {
   auto live = product->getAttrOfType<IntegerAttr>(liveDepthName);
   return live ? live.getInt() : depth;
+}
+
+/// The columns, of `width`, that a product adds to: it says so only where it
+/// has a sum to add to, whose other columns stay 0.
+inline int64_t getLiveWidth(Operation *product, int64_t width) {
+  auto live = product->getAttrOfType<IntegerAttr>(liveWidthName);
+  return live ? std::min(live.getInt(), width) : width;
 }
 
 } // namespace mlir::tile
