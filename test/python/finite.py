@@ -198,7 +198,15 @@ for sq, sk, d in ((1, 64, 16), (4, 64, 16), (40, 300, 40), (200, 600, 64)):
             bias = rng.standard_normal(shape).astype("f")
             bias[..., dead] = -np.inf
             want = reference(q, k, v, bias)
-            v[:, :, dead] = junk
+            scores = np.einsum("bhid,bhjd->bhij", q.astype(float), k) / d**0.5 + bias
+            k[:, :, dead] = v[:, :, dead] = junk
+            # The largest score, and states that are kept, stay clear of it.
+            got = attn.attention(q, k, v, bias=bias, monoid="softmax_max",
+                                 return_aux="max")
+            check(("max", shape, junk), got[1]["max"], scores.max(-1))
+            _, vjp = attn.attention_vjp(q, k, v, bias=bias)
+            for name, gradient in vjp(q).items():
+                assert np.isfinite(gradient).all(), (name, shape, junk)
             got = attn.attention(q, k, v, bias=bias, return_lse=True)
             check(("-inf", shape, junk), got[0], want[0])
             check(("-inf", shape, junk), got[1], want[1])
