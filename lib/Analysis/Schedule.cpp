@@ -288,10 +288,13 @@ int64_t attn::leastPartKeys(const TargetInfo &target) {
   return target.isCpu() ? partKeys : gpuPartKeys;
 }
 
-int64_t attn::mostHeadsAbreast(bool isUneven, const TargetInfo &target) {
-  // Short tiles of many heads fill the end behind the long ones.
-  return target.headsAbreast > 1 && isUneven ? unevenHeads
-                                             : target.headsAbreast;
+int64_t attn::mostHeadsAbreast(bool isUneven, bool isBand,
+                               const TargetInfo &target) {
+  if (target.headsAbreast <= 1)
+    return target.headsAbreast;
+  // Short tiles of many heads fill the end behind the long ones; the next tile
+  // of a head has most keys of a band's tile.
+  return isUneven ? unevenHeads : isBand ? bandHeads : target.headsAbreast;
 }
 
 int64_t attn::fixedPartKeys(int64_t blockK) {

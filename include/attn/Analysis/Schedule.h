@@ -229,8 +229,9 @@ bool warpsHaveKeys(int64_t rows, const TargetInfo &target);
 inline constexpr int64_t mostKeysOfWarps = 128;
 
 /// The most heads that advance together, where a schedule does not say.
-/// `isUneven`: some rows have more keys than others.
-int64_t mostHeadsAbreast(bool isUneven, const TargetInfo &target);
+/// `isUneven`: some rows have more keys than others; `isBand`: the keys of each
+/// row start and end with it, and lists say which tiles are live.
+int64_t mostHeadsAbreast(bool isUneven, bool isBand, const TargetInfo &target);
 
 /// Where more than `someHeads` may advance together that have different numbers
 /// of keys, as many do as leave these in a part of the cache that has room for

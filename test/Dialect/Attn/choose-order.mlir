@@ -63,13 +63,14 @@ func.func @rows(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 // -----
 
 // Keys that start and end with the row are about as many for all: no kernel counts
-// them. But in a union some rows may see more.
+// them, and few heads have their tiles in the cache. But in a union some rows may see
+// more.
 module attributes {attn.target = "sm_90a"} {
 func.func @near(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                 %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @near
-  // CHECK: order = longest_first, section = 4, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
+  // CHECK: order = longest_first, section = 2, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 2, as many as have 102400 keys, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):

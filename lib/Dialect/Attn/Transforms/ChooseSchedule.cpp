@@ -372,7 +372,8 @@ struct ChooseSchedulePass
     bool isUneven = schedule.getOrder() == WorkOrder::longest_first &&
                     !op.hasOwnSizes() &&
                     (!problem.listed || listsTakeManyHeads(op));
-    int64_t heads = ::attn::mostHeadsAbreast(isUneven, target);
+    bool isBand = problem.listed && !listsSayOrder(op);
+    int64_t heads = ::attn::mostHeadsAbreast(isUneven, isBand, target);
     if (!schedule.getSection() && heads > 1)
       schedule =
           schedule.withSection(heads, target.gpuL2Bytes / keyRowBytes(op));
