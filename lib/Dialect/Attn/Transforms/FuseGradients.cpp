@@ -78,8 +78,8 @@ struct FuseGradientsPass
     int64_t keys = std::min(own.getSectionKeys(),
                             each * target.numMultiprocessors * blockKeys);
     if (section > 1)
-      section = ::attn::mostHeadsAbreast(/*isUneven=*/true, /*isBand=*/false,
-                                         target);
+      section =
+          ::attn::mostHeadsAbreast(/*isUneven=*/true, /*isBand=*/false, target);
     return ScheduleAttr::get(
         own.getContext(), blockKeys, ::attn::MmaShape::warpgroup().m, queries,
         /*splits=*/1, own.getLoop(), stages, ProductOverlap::next_step,
