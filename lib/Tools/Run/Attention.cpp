@@ -692,17 +692,19 @@ Work attn::run::countWork(const AttentionSpec &spec, const Kernel &kernel,
   bool hasValues = inputs.find("v") != nullptr;
   double perPair = 2.0 * double(spec.d + (hasValues ? spec.dv : 0));
   work.flops = work.livePairs * perPair;
-  // Tiles are as wide as whole panels of shared memory. Dots of warpgroups
-  // leave out steps over channels that only fill these up.
-  constexpr int64_t panel = 64, step = 16, groupRows = 64;
-  auto padded = [](int64_t width, int64_t unit = panel) {
+  // Tiles are as wide as whole panels of shared memory. Products of warpgroups
+  // leave out steps over channels that only fill these up, and such columns of
+  // their sums.
+  constexpr int64_t panel = 64, step = 16, columns = 8, groupRows = 64;
+  auto padded = [](int64_t width, int64_t unit) {
     return double((width + unit - 1) / unit * unit);
   };
-  int64_t unit = tiles.rows == groupRows ? step : panel;
+  bool isGroup = tiles.rows == groupRows;
   double heads = double(spec.hq);
   work.touchedFlops =
       heads * head.groupPairs * 2.0 *
-      (padded(spec.d, unit) + (hasValues ? padded(spec.dv) : 0));
+      (padded(spec.d, isGroup ? step : panel) +
+       (hasValues ? padded(spec.dv, isGroup ? columns : panel) : 0));
   work.touchedPairs = heads * head.pairs;
   work.touchedKeys = heads * head.keys;
   work.walkedKeys = heads * head.walked;
