@@ -289,11 +289,11 @@ def test_latent(target):
 def test_latent_slots():
     """The same where two warpgroups share the channels, and the slots of the keys have
     the values: two tiles of heads, keys in parts, slots that no key is in, and more
-    values or fewer than two products have."""
+    values or fewer than two products have; 16 heads are columns of products."""
     target, dtype = "emulator:sm_90a", np.dtype("f2")
     for heads, page, dv, words in (
-        (70, 64, 512, "which two warpgroups share; they are columns of the keys"),
-        (16, 16, 512, "which two warpgroups share; they are columns of the keys"),
+        (70, 16, 512, "which two warpgroups share; they are columns of the keys"),
+        (16, 64, 512, "rows: columns of products, of which a warpgroup has 64 keys"),
         (5, 64, 128, "pack_heads"),
     ):
         lengths = np.array([390, 0, 65], np.int32)
