@@ -457,7 +457,9 @@ ScanEvaluator::scanned(const reference::ScanProblem &problem,
     const reference::SumOrder &how = reference::sumOrders[options.order];
     outputs = reference::emulatedScan(
         problem, state,
-        {how.tiles ? options.tile : 1, how.lanes, how.backwards});
+        {how.tiles ? options.tile : 1, how.lanes, how.backwards,
+         options.rounding == ReferenceOptions::Rounding::BF16 &&
+             !op.getL2norm() && op.getFeature().empty()});
   }
   return state;
 }

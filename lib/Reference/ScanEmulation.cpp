@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Reference/Scan.h"
+#include "attn/Support/Float16.h"
 
 #include <algorithm>
 #include <array>
@@ -89,7 +90,7 @@ private:
   void clearTerms();
   void advanceGates(int64_t t);
   void refreshWeights();
-  Floats project(const Floats &x) const;
+  Floats project(const Floats &x, bool isRead = false) const;
   float projectSum(const Floats &x) const;
   void step(int64_t t);
   void read(int64_t t, std::vector<double> &out) const;
@@ -159,7 +160,13 @@ void ScanEmulation::refreshWeights() {
 }
 
 /// x^T S in each value channel.
-Floats ScanEmulation::project(const Floats &x) const {
+Floats ScanEmulation::project(const Floats &x, bool isRead) const {
+  const bool roundsState = isRead && order.narrow && p.hasNarrowReads();
+  const bool roundsWeights = roundsState && p.beta.empty();
+  auto round = [](float value, bool rounds) {
+    return rounds ? static_cast<float>(::attn::support::roundToBF16(value))
+                  : value;
+  };
   Floats dots(terms.size());
   for (size_t j = 0; j < terms.size(); ++j)
     dots[j] = add(size_t(dk), [&](size_t d) {
@@ -168,11 +175,13 @@ Floats ScanEmulation::project(const Floats &x) const {
   Floats sums(static_cast<size_t>(dv));
   for (size_t c = 0; c < sums.size(); ++c) {
     float own = add(size_t(dk), [&](size_t d) {
-      return x[d] * keyGate(stateWeights, d) * matrix[d * size_t(dv) + c];
+      return x[d] * keyGate(stateWeights, d) *
+             round(matrix[d * size_t(dv) + c], roundsState);
     });
     sums[c] =
         own * valueGate(stateWeights, c) + add(terms.size(), [&](size_t j) {
-          return dots[j] * valueGate(terms[j].weights, c) * terms[j].value[c];
+          return round(dots[j], roundsWeights) *
+                 valueGate(terms[j].weights, c) * terms[j].value[c];
         });
   }
   return sums;
@@ -232,7 +241,7 @@ void ScanEmulation::read(int64_t t, std::vector<double> &out) const {
   Floats query = row(p.q, t, dk);
   for (float &x : query)
     x *= float(p.scale);
-  Floats sums = project(query);
+  Floats sums = project(query, /*isRead=*/true);
   float own = 0, total = p.normalize ? projectSum(query) : 0;
   if (!p.bonus.empty() && t < p.tokens)
     own = add(size_t(dk), [&](size_t d) {

@@ -153,6 +153,26 @@ def test_01_close_and_equal_keys():
                 compare("beta %g" % beta, q, keys.copy(), v, some, bound=2e-4)
 
 
+def test_01_close_keys_in_bf16():
+    """The same in 16 bits: what is written may be 5 times as large as outputs are."""
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        return
+    for cosine in (0.0, 0.9, 1.0):
+        for beta in (1.0, 1.99):
+            q, k, v = inputs(1, 4, 4, 4, 257, 24, 16)
+            k = cosine * k[:, :, :1] + (1 - cosine) * k
+            k /= np.linalg.norm(k, axis=-1, keepdims=True)
+            q, k, v = (x.astype(bfloat16) for x in (q, k, v))
+            given = {"beta": np.full((1, 4, 257), beta, "f")}
+            want, _ = recurrence(q, k, v, **given)
+            for chunk in (None, 16, 64, 128):
+                # Two units in the last place of the largest.
+                got = _scans.run_scan(q, k, v, chunk=chunk, **given)
+                check("%g, chunks of %s" % (cosine, chunk), got, want, 2 * 2.0**-8)
+
+
 def test_02_gates_of_zero_and_one():
     """2: at the first, last and a middle token of a chunk, in one channel and all."""
     for rule in ("head", "key", "gated delta", "kda", "rwkv7", "rwkv6", "value",

@@ -40,6 +40,13 @@ struct ScanProblem {
   std::vector<double> bonus;             ///< [keyChannels]
   bool eraseBefore = false, readBefore = false;
   bool whole = false, normalize = false;
+
+  /// Whether kernels may round, where outputs are made of them, the state and,
+  /// but for the delta rule, the weights of a chunk to bf16.
+  bool hasNarrowReads() const {
+    return (gates == Gates::none || gates == Gates::head) && !whole &&
+           !normalize && logWeight.empty() && eraseA.empty();
+  }
 };
 
 /// S [keyChannels, valueChannels], z [keyChannels] and m. With logarithms of
@@ -63,6 +70,8 @@ struct ScanOrder {
   int lanes = 1;
   /// From the last term to the first.
   bool backwards = false;
+  /// What `hasNarrowReads` says is done.
+  bool narrow = false;
 };
 
 /// An emulation, whose error says how much error float32 excuses.

@@ -151,10 +151,11 @@ void ScanKernel::addNarrowReads(Chunk &chunk, const State &state) {
   Value values = arg(scanOp.getValue());
   Type element = cast<MemRefType>(values.getType()).getElementType();
   chunk.narrowState = rounded(state.matrix, element);
-  chunk.narrowValue =
-      chunk.value == chunk.givenValue
-          ? loadTokens(values, headOf(values), chunk.first, valueCols, element)
-          : rounded(chunk.value, element);
+  // What the delta rule writes may be many times as large as what is read of
+  // it, so that it takes its part in f32.
+  if (!scanOp.getDelta())
+    chunk.narrowValue =
+        loadTokens(values, headOf(values), chunk.first, valueCols, element);
 }
 
 Value ScanKernel::loadNumbers(Value memref, Value row, bool asRow) {

@@ -252,6 +252,8 @@ Value ScanKernel::readScaled(const Chunk &chunk, const State &state,
   if (!chunk.narrowState)
     return dot(weights, chunk.value, dot(query.plain, state.matrix), scales);
   Value sum = dot(query.narrow, chunk.narrowState);
+  if (!chunk.narrowValue)
+    return dot(weights, chunk.value, sum, scales);
   weights = rounded(
       weights, cast<tile::TileType>(query.narrow.getType()).getElementType());
   return dot(weights, chunk.narrowValue, sum, scales);
