@@ -32,3 +32,35 @@ func.func @more(%q: tensor<?x?x?x576xbf16>, %k: tensor<?x?x64x576xbf16>,
   return %o : tensor<?x?x?x512xbf16>
 }
 }
+
+// -----
+
+// One row of 16 heads of queries has tiles of eight rows, but not where kernels before
+// list key tiles.
+module attributes {attn.expected_sizes = array<i64: 1, 2, 1, 1024>} {
+// CHECK-LABEL: func.func @strided
+// CHECK: schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 128, loop = peeled,
+func.func @strided(%q: tensor<?x16x1x128xbf16>, %k: tensor<?x2x?x128xbf16>,
+    %v: tensor<?x2x?x128xbf16>) -> tensor<?x16x1x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x16x1x128xbf16>)
+      keys(%k : tensor<?x2x?x128xbf16>) values(%v : tensor<?x2x?x128xbf16>)
+      mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %zero = arith.constant 0 : i32
+        %step = arith.constant 4 : i32
+        %phase = arith.remsi %j, %step : i32
+        %live = arith.cmpi eq, %phase, %zero : i32
+        attn.yield %live : i1
+      } -> tensor<?x16x1x128xbf16>
+  return %o : tensor<?x16x1x128xbf16>
+}
+// CHECK-LABEL: func.func @plain
+// CHECK: schedule = #attn.schedule<block_q = 8, rows = 8,
+func.func @plain(%q: tensor<?x16x1x128xbf16>, %k: tensor<?x2x?x128xbf16>,
+    %v: tensor<?x2x?x128xbf16>) -> tensor<?x16x1x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x16x1x128xbf16>)
+      keys(%k : tensor<?x2x?x128xbf16>) values(%v : tensor<?x2x?x128xbf16>)
+      -> tensor<?x16x1x128xbf16>
+  return %o : tensor<?x16x1x128xbf16>
+}
+}
