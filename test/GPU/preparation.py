@@ -13,10 +13,11 @@ first time for its sizes ("first") and later (lists of masks that read no tensor
 kept), and what attention itself takes; what the first call takes of the device's
 memory, in the chunks that its pool grows by. Of the block mask: milliseconds by the
 host's clock with a synchronisation, the least of four, as it is and compiled, each
-with the memory at its peak; and how many times the cheaper of them takes as long as
-what is ahead of attention. No kernel of the call starts before the one ahead of it
-has ended but by its launch, so that the times ahead of attention do not overlap with
-anything else. --kernels adds what each kernel of a call takes. Needs torch.
+with the memory at its peak, "-" where it has no room or does not compile; and how
+many times the cheaper of them takes as long as what is ahead of attention. No kernel
+of the call starts before the one ahead of it has ended but by its launch, so that the
+times ahead of attention do not overlap with anything else. --kernels adds what each
+kernel of a first call takes. Needs torch.
 """
 
 import argparse
@@ -32,30 +33,38 @@ MASKS = ("causal_option,causal,window_option,sliding_window,prefix_lm,documents,
          "causal_documents,neighbourhood_2d,block_diffusion,dilated")
 
 
-def kernels(run, streams):
-    """Microseconds ahead of the last kernel of a call, and of that kernel, in each
-    stream."""
+def trace(runs):
+    """Of each run, (start, end) in microseconds of each of attn's kernels."""
     import torch
     from torch.autograd import DeviceType
     from torch.profiler import ProfilerActivity, profile
 
+    between = torch.zeros(1, device="cuda")
     with profile(activities=[ProfilerActivity.CUDA]) as seen:
-        for stream in streams:
-            with torch.cuda.stream(stream):
-                run()
+        for run in runs:
+            run()
             torch.cuda.synchronize()
-    spans = sorted((event.time_range.start, event.time_range.end)
-                   for event in seen.events()
-                   if event.device_type == DeviceType.CUDA and "Mem" not in event.name)
-    count, rest = divmod(len(spans), len(streams))
-    assert count and not rest, len(spans)
-    calls = [spans[i:i + count] for i in range(0, len(spans), count)]
-    return [(call[-2][1] - call[0][0] if count > 1 else 0.0,
-             call[-1][1] - call[-1][0]) for call in calls]
+            between.add_(1)
+            torch.cuda.synchronize()
+    found, call = [], []
+    for event in sorted((event for event in seen.events()
+                         if event.device_type == DeviceType.CUDA),
+                        key=lambda event: event.time_range.start):
+        if "attention" in event.name:
+            call.append((event.time_range.start, event.time_range.end))
+        elif call:
+            found.append(call)
+            call = []
+    assert len(found) == len(runs), (len(found), len(runs))
+    return found
 
 
 def median(values):
     return sorted(values)[len(values) // 2]
+
+
+def ahead(call):
+    return call[-2][1] - call[0][0] if len(call) > 1 else 0.0
 
 
 def block_mask(live, n, is_compiled):
@@ -81,7 +90,7 @@ def block_mask(live, n, is_compiled):
             run()
             torch.cuda.synchronize()
             times.append(time.perf_counter() - start)
-    except torch.cuda.OutOfMemoryError:
+    except RuntimeError:  # of memory, and of what Dynamo does not compile
         torch.cuda.empty_cache()
         return None
     peak = torch.cuda.max_memory_allocated() - before
@@ -89,35 +98,29 @@ def block_mask(live, n, is_compiled):
     return min(times) * 1e3, peak / 2**20
 
 
-def measure(family, n, depth, streams, with_kernels):
-    """Microseconds ahead of attention, first and later, and of attention; MiB; text."""
+def measure(family, n, depth):
+    """First calls, later ones, and MiB that the first of all took."""
     import attn
     import torch
 
-    q, k, v = (torch.randn((1, 1, rows, depth), device="cuda").to(torch.bfloat16)
-               for rows in (n, n, n))
+    q, k, v = (torch.randn((1, 1, n, depth), device="cuda").to(torch.bfloat16)
+               for _ in range(3))
     out = torch.empty_like(q)
 
-    def call():
-        attn.attention(q, k, v, out=out, **family.options)
+    def call(fewer=0):
+        part = [x[:, :, :n - fewer] for x in (q, k, v, out)]
+        attn.attention(*part[:3], out=part[3], **family.options)
 
     torch.cuda.synchronize()
     free = torch.cuda.mem_get_info()[0]
     call()
     torch.cuda.synchronize()
     mib = (free - torch.cuda.mem_get_info()[0]) / 2**20
-    kernels(call, streams[:1])  # what is captured by no profiler comes first
-    later = kernels(call, streams[1:])
+    call()
     # Sizes that no run had before have no lists yet.
-    first = []
-    for fewer in range(1, 6):
-        part = [x[:, :, :n - fewer] for x in (q, k, v, out)]
-        first += kernels(
-            lambda: attn.attention(*part[:3], out=part[3], **family.options),
-            streams[:1])
-    text = "    " + masks.list_kernels(call) + "\n" if with_kernels else ""
-    return (median([each[0] for each in first]), median([each[0] for each in later]),
-            median([each[1] for each in later]), mib, text)
+    runs = [lambda fewer=fewer: call(fewer) for fewer in range(1, 6)] + 4 * [call]
+    calls = trace(runs)
+    return calls[:5], calls[5:], mib
 
 
 def main():
@@ -131,23 +134,30 @@ def main():
     import torch
 
     peers = [name for name in options.peers.split(",") if name]
-    streams = [torch.cuda.Stream() for _ in range(4)]
     print("%-17s   keys  ahead, us: first  later   MiB  attention, ms%s  times"
           % ("mask", "".join("  %8s, ms    MiB" % name for name in peers)))
     for n in map(int, options.sizes.split(",")):
         maker = masks.Maker(1, 1, n, "cuda")
         for name in options.masks.split(","):
             family = getattr(maker, name)()
-            first, later, own, mib, kinds = measure(
-                family, n, options.depth, streams, options.kernels)
-            text = "%-17s %6d %16.1f %6.1f %5.0f %14.4f" % (
-                name, n, first, later, mib, own / 1e3)
-            found = [block_mask(family.live, n, peer == "compiled") for peer in peers]
-            for each in found:
-                text += " %12.3f %6.0f" % each if each else "            -      -"
-            least = min([each[0] for each in found if each], default=0)
-            text += " %6.0f" % (least * 1e3 / first) if first and least else "      -"
-            print(text + "\n" + kinds, end="", flush=True)
+            first, later, mib = measure(family, n, options.depth)
+            own = median([call[-1][1] - call[-1][0] for call in later])
+            before = median([ahead(call) for call in first])
+            print("%-17s %6d %16.1f %6.1f %5.0f %14.4f"
+                  % (name, n, before, median([ahead(call) for call in later]), mib,
+                     own / 1e3), end="", flush=True)
+            times = []
+            for peer in peers:
+                found = block_mask(family.live, n, peer == "compiled")
+                times += [found[0]] if found else []
+                print(" %12.3f %6.0f" % found if found else "            -      -",
+                      end="", flush=True)
+            print(" %6.0f" % (min(times) * 1e3 / before) if times and before
+                  else "      -", flush=True)
+            if options.kernels:
+                print("    kernels, us:",
+                      *("%.1f" % (end - start) for start, end in first[2]), flush=True)
+    torch.cuda.synchronize()
 
 
 if __name__ == "__main__":
