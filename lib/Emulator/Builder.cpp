@@ -295,13 +295,14 @@ LogicalResult ProgramBuilder::collect() {
             info.fill == ::attn::emulator::Fill::Tma ? 1 : info.producers;
         info.full = addMBarriers("full barrier of " + info.name + ", slot",
                                  info.stages, arrivals);
-        bool isMulticast =
-            info.cluster > 1 && info.fill == ::attn::emulator::Fill::Tma;
+        bool isTold = info.cluster > 1 &&
+                      info.fill == ::attn::emulator::Fill::Tma &&
+                      !create.getReleaseAll();
         if (info.consumers)
           info.empty = addMBarriers(
               "empty barrier of " + info.name + ", slot", info.stages,
-              info.consumers * (isMulticast ? 1 : info.cluster));
-        if (info.consumers && isMulticast)
+              info.consumers * (isTold ? 1 : info.cluster));
+        if (info.consumers && isTold)
           info.allEmpty = addMBarriers("empty barrier of all blocks of " +
                                            info.name + ", slot",
                                        info.stages, info.cluster);

@@ -43,7 +43,7 @@ static void waitForEmpty(KernelContext &k, const RingLayout &ring,
   Value phase = phaseOf(e, ring, counter);
   // The first uses find the barrier in the phase before its first one.
   k.waitBarrier(k.slotAddress(ring.empty, 8, slot), e.xor_(phase, e.c32(1)));
-  if (!ring.isMulticast())
+  if (!ring.isTold())
     return;
   Value all = k.slotAddress(ring.allEmpty(), 8, slot);
   arriveInCluster(k, all);
@@ -141,7 +141,7 @@ LogicalResult gpu::lower(KernelContext &k, RingReleaseOp op) {
     // One lane arrives for all: the others' reads come before it.
     k.syncWarp();
   }
-  if (ring->cluster > 1 && !ring->isMulticast())
+  if (ring->cluster > 1 && !ring->isTold())
     arriveInCluster(k, barrier);
   else
     k.arrive(barrier, k.lane0);

@@ -90,6 +90,61 @@ tile_gpu.kernel private @clusters(%tickets: memref<1xi32>, %n: i32, %mq: !map,
 
 // -----
 
+!ring = !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+!tile = !tile_gpu.smem<64x128xbf16 swizzle 128>
+!map = !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
+
+// Consumers that release a slot in all blocks: 8 arrivals, 4 of each block, empty
+// it, and the warp that copies tells nobody.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @release_all
+// CHECK-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
+// CHECK-DAG: %[[EIGHT:.*]] = llvm.mlir.constant(8 : i32)
+// CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[EIGHT]]
+// CHECK: mbarrier.init.shared::cta.b64{{.*}} %{{.*}}, %[[EIGHT]]
+// CHECK: llvm.nvvm.barrier.cluster.wait
+// CHECK-NOT: mapa.shared::cluster.u32
+// CHECK: cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster [
+// CHECK: llvm.return
+// CHECK: mapa.shared::cluster.u32
+// CHECK: mbarrier.arrive.shared::cluster.b64 _,
+tile_gpu.kernel private @release_all(%tickets: memref<1xi32>, %n: i32, %mk: !map) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %k = tile_gpu.ring.create tma consumers(4) cluster(2) release_all : !ring
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      cluster(2) tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    %e = tile_gpu.foreach %s lead iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %c: i32):
+      %tk = tile_gpu.ring.acquire %k[%c] : !ring
+      tile_gpu.ring.load %mk[%c0, %c0, %c0, %c0], %tk : !map, !tile
+      %d = arith.addi %c, %c1 : i32
+      tile_gpu.yield %d : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %e = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %c: i32):
+      %tk = tile_gpu.ring.wait %k[%c] : !ring
+      tile_gpu.ring.release %k[%c] : !ring
+      %d = arith.addi %c, %c1 : i32
+      tile_gpu.yield %d : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
 !states = !tile_gpu.ring<1, 2x136xf32>
 
 // Two blocks have the parts of the keys of one tile. Each stores sixteen rows of its

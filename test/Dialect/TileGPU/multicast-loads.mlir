@@ -123,6 +123,62 @@ tile_gpu.kernel @drawn_apart(%tickets: memref<1xi32>, %n: i32, %heads: i32, %mk:
 !tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
 !map = !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
 
+// Slots of latents are taken for both products: consumers release them in each block.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: kernel @latents
+// CHECK: tile_gpu.ring.create tma consumers(4) cluster(2) release_all :
+// CHECK: tile_gpu.scheduler dynamic in_order tickets(%{{.*}}) cluster(2) tiles
+tile_gpu.kernel @latents(%tickets: memref<1xi32>, %n: i32, %heads: i32, %mk: !map)
+    attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, cluster = 2, block_v = 512>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %k = tile_gpu.ring.create tma consumers(4) : !ring
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      cluster(2) tiles(%n) heads(%heads) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "draw" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    %e = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %a: i32):
+      %tk = tile_gpu.ring.acquire %k[%a] : !ring
+      tile_gpu.ring.load %mk[%head, %c0], %tk : !map, !tile
+      tile_gpu.draw_next
+      %after = arith.addi %a, %c1 : i32
+      tile_gpu.yield %after : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %e = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %a: i32):
+      %t = tile_gpu.ring.wait %k[%a] : !ring
+      tile_gpu.ring.release %k[%a] : !ring
+      %after = arith.addi %a, %c1 : i32
+      tile_gpu.yield %after : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
+
+// -----
+
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!tile = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!map = !tile_gpu.tensor_map<64x64xbf16 swizzle 128>
+
 // How many tiles of keys there are depends on the row: nothing is shared, and
 // neither is what is acquired after them, whose slots would differ.
 module attributes {attn.target = "sm_90a"} {

@@ -312,6 +312,14 @@ tile_gpu.kernel @scheduler_grid_cluster(%n: i32) {
 
 // -----
 
+tile_gpu.kernel @ring_release_all() {
+  // expected-error @below {{expected release_all on a tma ring with cluster(...) only}}
+  %k = tile_gpu.ring.create tma consumers(4) release_all : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  tile_gpu.return
+}
+
+// -----
+
 tile_gpu.kernel @scheduler_by_parts(%n: i32, %t: memref<1xi32>) {
   // expected-error @below {{expected by_parts beside cluster(...) and splits(...) only}}
   %s = tile_gpu.scheduler dynamic in_order tickets(%t : memref<1xi32>) cluster(2) by_parts tiles(%n) heads(%n) batch(%n) {

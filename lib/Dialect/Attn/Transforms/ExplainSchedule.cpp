@@ -272,8 +272,11 @@ std::string mlir::attn::describeSchedule(ReductionOpInterface op,
             ? "clusters: {0} blocks have the parts of the keys of a tile, and "
               "combine their states in shared memory\n"
             : "clusters: {0} blocks share copies of keys and values, where "
-              "they read the same\n",
-        schedule.getCluster());
+              "they read the same{1}\n",
+        schedule.getCluster(),
+        schedule.getBlockV()
+            ? ", and give a slot back in each block, for it is empty late"
+            : "");
   text += describeRows(op, monoid, choice, target);
   text += describeHeads(choice);
   text += describeParts(choice, target);

@@ -113,6 +113,7 @@ void SharedLayout::readTiles() {
       ring.producers = create.getProducers().value_or(0);
       ring.consumers = create.getConsumers().value_or(0);
       ring.cluster = create.getCluster().value_or(1);
+      ring.releaseAll = create.getReleaseAll();
       ring.offsets.resize(ring.type.getTiles().size(), -1);
       for (auto [index, tile] : llvm::enumerate(ring.type.getTiles())) {
         int64_t align = tileAlignment(tile.getSwizzle());
@@ -147,7 +148,7 @@ void SharedLayout::readRingBarriers() {
     add(value.getDefiningOp(), Part::Full, size, fullArrivals);
     if (!ring.consumers)
       continue;
-    if (ring.isMulticast()) {
+    if (ring.isTold()) {
       add(value.getDefiningOp(), Part::Empty, 2 * size, ring.consumers);
       pieces.back().blocks = ring.cluster;
     } else {

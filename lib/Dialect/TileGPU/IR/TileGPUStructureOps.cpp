@@ -353,6 +353,9 @@ LogicalResult RingCreateOp::verify() {
                        "one of states, only, but got ")
            << stringifyFill(getFill())
            << (getConsumers() ? "" : " without consumers");
+  if (getReleaseAll() && (!getCluster() || ofStates))
+    return emitOpError("expected release_all on a tma ring with cluster(...) "
+                       "only");
   if (ofStates && (!getCluster() || getConsumers() != getProducers() ||
                    getRing().getType().getStages() != 1))
     return emitOpError(

@@ -489,6 +489,7 @@ LogicalResult Pipeliner::run() {
                                 /*consumers=*/IntegerAttr(),
                                 /*members=*/IntegerAttr(),
                                 /*cluster=*/IntegerAttr(),
+                                /*release_all=*/false,
                                 /*place=*/PlaceAttr());
   };
   for (QueryRing &query : plan.queries)

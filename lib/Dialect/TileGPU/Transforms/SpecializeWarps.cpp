@@ -145,7 +145,7 @@ Value Specializer::createRing(ArrayRef<SmemType> tiles, int64_t slots,
   return RingCreateOp::create(
       b, kernel.getLoc(), RingType::get(b.getContext(), slots, tiles), fill,
       producers, consumers, members, /*cluster=*/IntegerAttr(),
-      /*place=*/PlaceAttr());
+      /*release_all=*/false, /*place=*/PlaceAttr());
 }
 
 void Specializer::createRings() {
@@ -180,7 +180,8 @@ void Specializer::createRings() {
                       {plan.getMergedTile(b.getContext())}),
         Fill::States, count(plan.combiningWarps()),
         count(plan.combiningWarps()), /*members=*/none,
-        count(plan.mergedBlocks), /*place=*/PlaceAttr());
+        count(plan.mergedBlocks), /*release_all=*/false,
+        /*place=*/PlaceAttr());
   for (SmemType tile : plan.reducedTiles)
     plan.reducedScratch.push_back(SmemAllocOp::create(
         b, kernel.getLoc(), tile, /*offset=*/IntegerAttr()));

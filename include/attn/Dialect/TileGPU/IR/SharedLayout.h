@@ -30,11 +30,13 @@ struct RingLayout {
   /// Offset of the barriers of slot 0, 8 bytes apart; -1 where there is none.
   int64_t full = -1, empty = -1;
 
-  /// Whether each block of a cluster copies a part of every tile to all. Then
-  /// there are as many barriers again behind the empty ones: there the blocks
-  /// tell each other that theirs are empty.
-  bool isMulticast() const {
-    return cluster > 1 && fill == mlir::tile_gpu::Fill::Tma;
+  /// Whether consumers of a cluster release a slot in all of its blocks.
+  bool releaseAll = false;
+
+  /// Whether the blocks of a cluster tell each other that a slot of theirs is
+  /// empty, by as many barriers again behind the empty ones.
+  bool isTold() const {
+    return cluster > 1 && fill == mlir::tile_gpu::Fill::Tma && !releaseAll;
   }
   int64_t allEmpty() const {
     return empty + type.getStages() * onchip::barrierBytes;

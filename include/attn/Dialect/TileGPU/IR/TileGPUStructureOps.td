@@ -416,7 +416,9 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
     (TMA multicast). The blocks acquire the same slots and load the same tiles
     in the same order; each copies a part of a tile to all of them, and a slot
     is empty once the consumers of all have released it. `tma` rings, and those
-    of `states`, only.
+    of `states`, only. Consumers release a slot in their own block, whose
+    producer tells the others before it copies; with `release_all` they do so in
+    each block, which is sooner known there, and later code of the consumers.
 
     `at <...>` says where it lies (`tile-gpu-allocate-shared`).
 
@@ -442,6 +444,8 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
         "turn; if absent, all consumers read every use.">:$members,
     Arg<OptionalAttr<I64Attr>, "Number of blocks whose slots are filled "
         "together, 2 to 8; 1 if absent.">:$cluster,
+    Arg<UnitAttr, "Whether consumers release a slot in each block of the "
+        "cluster, and no producer tells the others.">:$release_all,
     Arg<OptionalAttr<TileGPU_PlaceAttr>, "Where its slots and barriers lie in "
         "shared memory, given by `tile-gpu-allocate-shared`; absent "
         "before.">:$place);
@@ -450,7 +454,7 @@ def TileGPU_RingCreateOp : TileGPU_Op<"ring.create"> {
   let assemblyFormat = [{
     $fill (`producers` `(` $producers^ `)`)? (`consumers` `(` $consumers^ `)`)?
     (`members` `(` $members^ `)`)? (`cluster` `(` $cluster^ `)`)?
-    (`at` $place^)? attr-dict `:` type($ring)
+    (`release_all` $release_all^)? (`at` $place^)? attr-dict `:` type($ring)
   }];
   let hasVerifier = 1;
 }

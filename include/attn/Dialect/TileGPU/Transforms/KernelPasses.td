@@ -160,8 +160,10 @@ def TileGpuMulticastLoadsPass
     Produces: TMA multicast. A ring gets `cluster(c)` if the coordinates and the
     control flow of its loads do not depend on the tile of rows: each of the c
     blocks copies a part of every tile to all of them, and the last-level cache
-    is read once for the cluster. If there is no such ring, the schedule loses
-    its `cluster`, and each block draws for itself.
+    is read once for the cluster. Rings of blocks that have a part of the
+    channels of the sums (`block_v`), as those of latents, get `release_all` as
+    well. If there is no such ring, the schedule loses its `cluster`, and each
+    block draws for itself.
 
     Example:
 
