@@ -3,12 +3,14 @@
     python train.py FILES [--attention softmax] [--steps 200] [--layers 2]
         [--heads 4] [--width 128] [--context 128] [--batch 8] [--rate 1e-3]
         [--dropout 0.0] [--seed 0] [--device cpu] [--compile] [--autocast bfloat16]
+        [--any-order]
 
 FILES are texts, as the Markdown of this project's docs. --attention is "torch",
 "cudnn" (torch's attention by cuDNN), the name of a monoid: "softmax", or
-"sigmoid_sum", which has no normaliser; or a file of MLIR that defines a monoid. The
-loss in nats per byte is printed every 10 steps; equal seeds have equal batches and
-first weights, so that curves can be laid over each other.
+"sigmoid_sum", which has no normaliser; or a file of MLIR that defines a monoid. Its
+gradients have the same bits each time; with --any-order they need not. The loss in
+nats per byte is printed every 10 steps; equal seeds have equal batches and first
+weights, so that curves can be laid over each other.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -35,6 +37,7 @@ class Attention(nn.Module):
             with open(self.kind) as monoid:
                 self.kind = monoid.read()
         self.dropout, self.seed = options.dropout, options.seed
+        self.deterministic = not options.any_order
         self.project = nn.Linear(options.width, 3 * options.width)
         self.output = nn.Linear(options.width, options.width)
         # A sigmoid is 1/2 for a score of 0: with this a row's sum starts near 1.
@@ -61,6 +64,7 @@ class Attention(nn.Module):
                 causal="top_left",
                 monoid=self.kind,
                 bias=self.bias if self.kind == "sigmoid_sum" else None,
+                deterministic=self.deterministic,
                 dropout_p=p,
                 # Each layer and step has words of its own.
                 dropout_rng=(self.seed, 1000 * step + self.layer),
@@ -139,6 +143,7 @@ def main(arguments=None):
     parser.add_argument("--attention", default="softmax")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--compile", action="store_true")
+    parser.add_argument("--any-order", action="store_true")
     parser.add_argument("--autocast", metavar="TYPE")
     for name, default in (
         ("steps", 200),
