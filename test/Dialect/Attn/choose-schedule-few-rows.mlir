@@ -64,3 +64,23 @@ func.func @plain(%q: tensor<?x16x1x128xbf16>, %k: tensor<?x2x?x128xbf16>,
   return %o : tensor<?x16x1x128xbf16>
 }
 }
+
+// -----
+
+// Warps have no keys of their own where no dot is part of the scores.
+module attributes {attn.expected_sizes = array<i64: 1, 8, 1, 4096, 4>} {
+// CHECK-LABEL: func.func @without_dots
+// CHECK: schedule = #attn.schedule<block_q = 64, rows = 64,
+func.func @without_dots(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+        %far = arith.subi %j, %i : i32
+        %x = arith.sitofp %far : i32 to f32
+        attn.yield %x : f32
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}

@@ -291,9 +291,7 @@ mlir::attn::describeProblem(ReductionOpInterface op, MonoidOp monoid,
     ++problem.extraScores;
   problem.rowDivisors = weighsByQuotient(monoid) ? 2 : 0;
   problem.invariant = op.isBatchInvariant();
-  // Lists are of whole tiles, which warps do not share.
-  problem.warpKeys =
-      !problem.listed && whyNotOfWarps(op, monoid, target).empty();
+  problem.warpKeys = whyNotOfWarps(op, monoid, target).empty();
   problem.grouped =
       !target.isCpu() && op.getQueryOperands().front().getDefiningOp<ShareOp>();
   problem.packed = !op.getQuerySource().hasBatch();

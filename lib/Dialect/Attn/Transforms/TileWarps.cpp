@@ -17,6 +17,7 @@
 #include "Pages.h"
 #include "TileSteps.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -57,6 +58,10 @@ std::string mlir::attn::whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
     return "products that are not of 16 bits";
   if (op.getQueryOperands().size() != 1 || op.getValueOperands().size() != 1)
     return "several dots or values";
+  if (Region &score = op.getScoreBody();
+      !score.empty() &&
+      !dependsOn(getYielded(score).front(), score.getArgument(0)))
+    return "scores that no dot is part of";
   Value value = op.getValueOperands().front();
   if (keysWithColumns(op, value) != value ||
       value == op.getKeyOperands().front())
@@ -77,7 +82,8 @@ std::string mlir::attn::whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
   if (readsPerPair(op.getScoreBody(), op.getQueryOperands().size()) ||
       readsPerPair(op.getMaskBody(), 0))
     return "scores or masks that read tensors for each row or key";
-  if (op->hasAttr(getListedKeysName()) || op->hasAttr(getLinearBiasName()))
+  if (op->hasAttr(getListedKeysName()) || op->hasAttr(getLinearBiasName()) ||
+      whyNotListed(op, monoid, target).empty())
     return "key tiles that a kernel before lists, or a bias that a product "
            "adds";
   if (!op.getQuerySource().hasBatch() || hasGroup(op))
