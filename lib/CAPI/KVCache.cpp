@@ -8,6 +8,7 @@
 #include "attn-c/KVCache.h"
 #include "Handles.h"
 #include "attn/Cache/KVCache.h"
+#include "attn/Compiler/Overlap.h"
 #include "attn/Runtime/Cuda.h"
 
 using namespace ::attn;
@@ -56,6 +57,27 @@ static AttnError *readRows(const AttnTensor &given, const char *name,
   return nullptr;
 }
 
+static TensorArg asTensor(const Rows &rows) {
+  TensorArg tensor{rows.data, rows.dtype, {}, {}};
+  tensor.shape.assign(rows.shape.begin(), rows.shape.end());
+  tensor.strides.assign(rows.strides.begin(), rows.strides.end());
+  return tensor;
+}
+
+/// Each element of the pools is written by itself.
+static AttnError *checkApart(const Rows &keys, const Rows &values) {
+  TensorArg k = asTensor(keys), v = asTensor(values);
+  for (auto [tensor, name] : {std::pair(&k, "k"), std::pair(&v, "v")})
+    if (findSelfOverlap(*tensor) != Overlap::No)
+      return makeError(std::string("expected ") + name +
+                       " to have an element of its own at each position, but "
+                       "got strides by which some overlap");
+  if (findOverlap(k, v) != Overlap::No)
+    return makeError("expected v to have memory of its own, but got some that "
+                     "overlaps that of k");
+  return nullptr;
+}
+
 AttnError *attnKVCacheCreate(const AttnTensor *k, const AttnTensor *v,
                              const AttnKVCacheOptions *options,
                              AttnKVCache **result) {
@@ -94,6 +116,8 @@ AttnError *attnKVCacheCreate(const AttnTensor *k, const AttnTensor *v,
         cache::KVCache::create(keys, values, how.window, how.keep, device);
     if (!made)
       return makeError(made.error());
+    if (AttnError *error = checkApart(keys, values))
+      return error;
     *result = new AttnKVCache{std::move(*made)};
     return nullptr;
   });

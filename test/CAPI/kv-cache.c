@@ -176,6 +176,17 @@ int main(void) {
         "expected a window where first keys are to be kept, but got none; "
         "without "
         "one all keys are");
+  int64_t still[4] = {PAGE * D, PAGE * D, 0, 1};
+  values.strides = still;
+  fails(attnKVCacheCreate(&keys, &values, NULL, &cache),
+        "expected v to have an element of its own at each position, but got "
+        "strides by which some overlap");
+  values.strides = NULL;
+  values.data = k + D;
+  fails(attnKVCacheCreate(&keys, &values, NULL, &cache),
+        "expected v to have memory of its own, but got some that overlaps that "
+        "of k");
+  values.data = v;
   values.dtype = ATTN_F16;
   fails(attnKVCacheCreate(&keys, &values, NULL, &cache),
         "expected v of the type of k, f32, but got f16");
