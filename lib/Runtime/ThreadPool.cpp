@@ -100,11 +100,22 @@ int attn::getNumPhysicalCores() {
   return std::min(std::max<int>(1, cores.size()), getCpuQuota());
 }
 
+static constexpr int kMaxThreads = 1024;
+
 static int getDefaultNumThreads() {
-  if (const char *text = std::getenv("ATTN_NUM_THREADS"))
-    if (int count = std::atoi(text); count > 0)
-      return std::min(count, 1024);
-  return getNumPhysicalCores();
+  const char *text = std::getenv("ATTN_NUM_THREADS");
+  if (!text || !*text)
+    return getNumPhysicalCores();
+  char *end;
+  long count = std::strtol(text, &end, 10);
+  if (!*end && count >= 1 && count <= kMaxThreads)
+    return int(count);
+  int cores = getNumPhysicalCores();
+  std::fprintf(stderr,
+               "attn: warning: expected ATTN_NUM_THREADS between 1 and %d, but "
+               "got '%s'; taking the %d physical cores\n",
+               kMaxThreads, text, cores);
+  return cores;
 }
 
 //===----------------------------------------------------------------------===//
@@ -326,7 +337,7 @@ int attn::getNumThreads() {
 
 void attn::setNumThreads(int count) {
   process().numThreads.store(count <= 0 ? getDefaultNumThreads()
-                                        : std::min(count, 1024));
+                                        : std::min(count, kMaxThreads));
 }
 
 void attn::setHostParallelFor(HostParallelFor function, void *user) {
