@@ -170,6 +170,40 @@ private:
     }
   }
 
+  /// A position with an offset, divided.
+  Value quotient(unsigned which, Value divisor, int how) {
+    Value x = argument(which);
+    if (pick(2))
+      x = arith::AddIOp::create(b, loc, x, affine(0));
+    if (pick(8) == 0)
+      x = arith::MulIOp::create(b, loc, x, number(pick(5) - 2));
+    switch (how) {
+    case 0:
+      return arith::DivSIOp::create(b, loc, x, divisor);
+    case 1:
+      return arith::DivUIOp::create(b, loc, x, divisor);
+    case 2:
+      return arith::CeilDivSIOp::create(b, loc, x, divisor);
+    default:
+      return arith::FloorDivSIOp::create(b, loc, x, divisor);
+    }
+  }
+
+  /// The blocks of the row and of the key, or how far they are apart.
+  Value blocks(arith::CmpIPredicate predicate) {
+    Value divisor = number(1 + pick(20));
+    Value x = quotient(2, divisor, pick(5)), y = quotient(3, divisor, pick(5));
+    if (pick(2))
+      std::swap(x, y);
+    if (pick(2))
+      return arith::CmpIOp::create(b, loc, predicate, x, y);
+    Value apart = arith::SubIOp::create(b, loc, x, y);
+    if (pick(4) == 0)
+      apart = math::AbsIOp::create(b, loc, apart);
+    Value most = pick(4) ? number(pick(7) - 3) : affine(0);
+    return arith::CmpIOp::create(b, loc, predicate, apart, most);
+  }
+
   Value boolean(int depth) {
     using Predicate = arith::CmpIPredicate;
     if (depth <= 0 || pick(5) == 0) {
@@ -178,6 +212,8 @@ private:
           Predicate::eq,  Predicate::ne,  Predicate::ult, Predicate::ule,
           Predicate::ugt, Predicate::uge};
       Predicate predicate = all[pick(affineOnly ? 4 : 10)];
+      if (!affineOnly && pick(3) == 0)
+        return blocks(predicate);
       Value x = integer(2), y = integer(2);
       return arith::CmpIOp::create(b, loc, predicate, x, y);
     }
