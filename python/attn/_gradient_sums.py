@@ -130,8 +130,14 @@ class Total:
         if self.device.type == "cpu":
             numpy.add.at(self.sum.numpy(), flat.numpy(), values.numpy())
         else:
-            # In the order of the positions, which it sorts.
-            self.sum.index_put_((flat,), values, accumulate=True)
+            # In the order of the positions, which it sorts, one after the other of
+            # those at a place: a far distance has most. So they are dealt out.
+            size, count = self.sum.shape[0], values.shape[0]
+            parts = max(min(count // 256, (1 << 20) // size), 1)
+            part = self.torch.arange(count, device=self.device) % parts
+            found = self.sum.new_zeros(size * parts)
+            found.index_put_((flat * parts + part,), values, accumulate=True)
+            self.sum += found.view(size, parts).sum(1)
 
     def get(self) -> Any:
         """What there is now, float32."""
