@@ -32,6 +32,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <sched.h>
 
 using namespace ::attn;
 using namespace llvm;
@@ -225,6 +226,7 @@ static orc::SymbolMap getLibraryFunctions(orc::LLJIT &jit) {
   add("memcpy", &memcpy);
   add("memset", &memset);
   add("memmove", &memmove);
+  add("sched_yield", &sched_yield);
 #define ATTN_UNARY(F)                                                          \
   add(#F, static_cast<double (*)(double)>(&::F));                              \
   add(#F "f", static_cast<float (*)(float)>(&::F##f));

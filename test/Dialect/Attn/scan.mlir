@@ -19,8 +19,23 @@
 
 // CHECK-LABEL: func.func @gated_delta(
 // CHECK: tile.launch @gated_delta_kernel0
+// CHECK: tile.launch @gated_delta_kernel1
+
+// Blocks draw turns: the numbers that they are drawn by are cleared first.
+
 // CHECK-LABEL: tile.kernel private @gated_delta_kernel0(
-// CHECK: %[[S0:.*]] = tile.load {{.*}} -> <16x32xf32>
+// CHECK-COUNT-2: memref.store %c0_i32
+// CHECK: tile.return
+
+// CHECK-LABEL: tile.kernel private @gated_delta_kernel1(
+// CHECK: tile.work_tile {{.*}} section(
+// CHECK: %[[TURN:.*]] = memref.atomic_rmw addi %c1_i32, %[[NUMBERS:.*]][%batch, %head, %c0] :
+// CHECK: scf.while
+// CHECK: memref.atomic_rmw addi %c0_i32, %[[NUMBERS]][%batch, %head, %c16] :
+// CHECK: func.call @sched_yield() : () -> i32
+// CHECK: tile.load %[[PASSED:.*]][%batch, %head, %c0, %c0] rows(%c0 to %{{.*}}) : memref<?x?x16x32xf32> -> <16x32xf32>
+// CHECK: tile.load {{.*}} -> <16x32xf32>
+// CHECK: %[[S0:.*]] = tile.map
 // CHECK: %[[END:.*]] = scf.for {{.*}} iter_args(%[[S:.*]] = %[[S0]]) -> (!tile.tile<16x32xf32>)
 // CHECK: tile.scan reverse
 // CHECK: %[[Y:.*]] = tile.solve {{.*}}
@@ -29,7 +44,10 @@
 // CHECK: tile.store %[[O]]
 // CHECK: %[[NEXT:.*]] = tile.dot {{.*}}, %[[Y]] acc %[[S]] scale {{.*}} transpose_lhs
 // CHECK: scf.yield %[[NEXT]]
-// CHECK: tile.store %[[END]]
+// CHECK: scf.if
+// CHECK-NEXT: tile.store %[[END]]
+// CHECK: tile.store %[[END]], %[[PASSED]][
+// CHECK: memref.atomic_rmw addi %c1_i32, %[[NUMBERS]][%batch, %head, %c16] :
 func.func @gated_delta(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>,
                        %v: tensor<?x?x?x32xf32>, %g: tensor<?x?x?xf32>,
                        %b: tensor<?x?x?xf32>, %s: tensor<?x?x16x32xf32>)

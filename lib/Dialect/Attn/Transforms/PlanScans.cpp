@@ -16,41 +16,55 @@ using namespace mlir;
 using namespace mlir::attn;
 
 /// A block for each state of each sequence or, behind packed ones, of rows of
-/// none; and for each of its segments, whose summaries are computed first.
+/// none; and for each of its segments, whose summaries are computed first, or
+/// of its turns, whose numbers are cleared first.
 void PlanBuilder::launchScan(ScanOp op, ValueRange outputs, Value sequences,
                              Value heads) {
   Location loc = op.getLoc();
   int64_t segments = op.getSegments().value_or(1);
-  SmallVector<Value> summaries;
-  auto launch = [&](ValueRange results, int64_t parts, bool isSummary) {
-    Kernel kernel = startKernel(op, op->getOperands(), results, summaries, {});
+  SmallVector<Value> memory;
+  enum class Stage { summarize, clear, walk };
+  auto launch = [&](ValueRange results, Value parts, Stage stage) {
+    Kernel kernel = startKernel(op, op->getOperands(), results, memory, {});
     ScanKernel builder(op, target, kernel.func);
     ScanStepKernel step(op, target, kernel.func);
     for (auto [i, operand] : llvm::enumerate(kernel.operands)) {
       builder.bind(operand, kernel.func.getArgument(i));
       step.bind(operand, kernel.func.getArgument(i));
     }
-    if (isSummary)
+    if (stage == Stage::summarize)
       builder.summarize(kernel.extra, kernel.block);
+    else if (stage == Stage::clear)
+      builder.clearTurns(kernel.extra, kernel.block);
     else if (ScanStepKernel::handles(op))
       step.build(kernel.outputs, kernel.block);
     else
       builder.build(kernel.outputs, kernel.block, kernel.extra);
     Value grid = arith::MulIOp::create(b, loc, sequences, heads);
-    if (parts > 1)
-      grid = arith::MulIOp::create(b, loc, grid, index(parts, loc));
+    if (parts)
+      grid = arith::MulIOp::create(b, loc, grid, parts);
     tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                            kernel.launchArguments);
   };
   if (segments > 1) {
     for (MemRefType type : ScanKernel::getSummaryTypes(op))
-      summaries.push_back(tile::WorkspaceOp::create(
-          b, loc, type, ValueRange{sequences, heads}));
-    launch({}, segments - 1, /*isSummary=*/true);
+      memory.push_back(tile::WorkspaceOp::create(b, loc, type,
+                                                 ValueRange{sequences, heads}));
+    launch({}, index(segments - 1, loc), Stage::summarize);
+  }
+  Value turns;
+  if (ScanKernel::takesTurns(op)) {
+    for (MemRefType type : ScanKernel::getTurnTypes(op, target))
+      memory.push_back(tile::WorkspaceOp::create(b, loc, type,
+                                                 ValueRange{sequences, heads}));
+    launch({}, Value(), Stage::clear);
+    turns = ScanKernel::countTurns(
+        b, loc, memref::DimOp::create(b, loc, mapping.lookup(op.getQuery()), 2),
+        arith::MulIOp::create(b, loc, sequences, heads));
   }
   if (op.isPacked())
     sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
-  launch(outputs, segments, /*isSummary=*/false);
+  launch(outputs, segments > 1 ? index(segments, loc) : turns, Stage::walk);
 }
 
 /// The same on a GPU: blocks share a state by its channels.

@@ -15,16 +15,19 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-tile::WorkTileOp ScanBuilder::findWork(Value block, int64_t tiles,
-                                       Value parts) {
+Value ScanBuilder::countSequences() {
   int64_t headDim = scanOp.isPacked() ? 0 : 1;
   stateHeads = max(dim(arg(scanOp.getKey()), headDim),
                    dim(arg(scanOp.getValue()), headDim));
   if (scanOp.getQueryStates())
     stateHeads = max(stateHeads, dim(arg(scanOp.getQuery()), headDim));
   // The rows behind the last sequence are one more.
-  Value sequences =
-      dim(arg(scanOp.isPacked() ? scanOp.getCu() : scanOp.getKey()), 0);
+  return dim(arg(scanOp.isPacked() ? scanOp.getCu() : scanOp.getKey()), 0);
+}
+
+tile::WorkTileOp ScanBuilder::findWork(Value block, int64_t tiles,
+                                       Value parts) {
+  Value sequences = countSequences();
   auto work = tile::WorkTileOp::create(b, loc, block, sequences, stateHeads,
                                        index(tiles), parts ? parts : index(1));
   batch = work.getBatch();

@@ -31,6 +31,8 @@ protected:
   /// Added to sums of squares by l2norm.
   static constexpr float normEpsilon = 1e-6f;
 
+  /// The sequences; sets `stateHeads`.
+  Value countSequences();
   /// Which sequence and head the block has; then their rows.
   tile::WorkTileOp findWork(Value block, int64_t tiles, Value parts = {});
   void findRows();

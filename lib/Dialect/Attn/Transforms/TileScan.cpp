@@ -403,6 +403,11 @@ void ScanKernel::startBlock(Value block, Value segments) {
       gates == Gates::key || gates == Gates::value ? 16 : 32);
   levels = llvm::Log2_64(chunkSize);
 
+  if (takesTurns(scanOp) && !segments) {
+    findTurn(block);
+    findRows();
+    return takeTurn();
+  }
   auto work = findWork(block, /*tiles=*/1, segments);
   findRows();
   segment = work.getPart();
@@ -413,7 +418,9 @@ void ScanKernel::startBlock(Value block, Value segments) {
 void ScanKernel::build(ValueRange outputs, Value block, ValueRange memory) {
   b.setInsertionPointToStart(&kernel.getBody().front());
   summaries.assign(memory.begin(), memory.end());
-  startBlock(block, index(scanOp.getSegments().value_or(1)));
+  startBlock(block, takesTurns(scanOp)
+                        ? Value()
+                        : index(scanOp.getSegments().value_or(1)));
   if (isSequence) {
     auto branch = scf::IfOp::create(b, loc, isSequence,
                                     /*withElseRegion=*/true);
@@ -441,7 +448,8 @@ void ScanKernel::walkChunks(ValueRange outputs) {
 
   Value output = outputs.front();
   bool readsEnd = scanOp.getWhole();
-  State state = loadState();
+  bool hasTurns = takesTurns(scanOp);
+  State state = hasTurns ? loadPassed() : loadState();
   if (isCut())
     state = passSegments(state);
   auto walk = [&](bool advances, bool reads) {
@@ -482,10 +490,14 @@ void ScanKernel::walkChunks(ValueRange outputs) {
   walk(/*advances=*/true, /*reads=*/!readsEnd);
   if (readsEnd)
     walk(/*advances=*/false, /*reads=*/true);
-  if (!isCut())
+  if (!isCut() && !hasTurns)
     return storeState(state, outputs.drop_front());
-  auto ifLast = scf::IfOp::create(b, loc, isLastSegment);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(ifLast.thenBlock());
-  storeState(state, outputs.drop_front());
+  {
+    auto ifLast = scf::IfOp::create(b, loc, isLastSegment);
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(ifLast.thenBlock());
+    storeState(state, outputs.drop_front());
+  }
+  if (hasTurns)
+    passTurn(state);
 }

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// A block has one sequence and one state head, and carries the state through
-// chunks of tokens. With P_i the product of the gates up to token i of a chunk,
-// R_j of those behind token j, and W_ij of those behind j up to i,
+// A block has one sequence and one state head, or a turn of their tokens, and
+// carries the state through chunks of tokens. With P_i the product of the gates
+// up to token i of a chunk, R_j of those behind token j, and W_ij of those
+// behind j up to i,
 //
 //   pairs(x, y)_ij = sum_d x_id y_jd W_ijd   (j < i, or j <= i)
 //   O  = (Q P) S + pairs(Q, K) V
@@ -44,6 +45,16 @@ public:
   /// the tokens of all but the last of them are, to memory of these types.
   void summarize(ValueRange memory, Value block);
   static SmallVector<MemRefType> getSummaryTypes(ScanOp op);
+  /// Whether parts of the tokens of a sequence take turns (TileScanTurns.cpp),
+  /// the memory that they pass its state and the number of a turn through, and
+  /// the kernel that makes the numbers 0.
+  static bool takesTurns(ScanOp op);
+  static SmallVector<MemRefType> getTurnTypes(ScanOp op,
+                                              const ::attn::TargetInfo &target);
+  void clearTurns(ValueRange memory, Value block);
+  /// How many turns the tokens of each of so many states are.
+  static Value countTurns(OpBuilder &b, Location loc, Value tokens,
+                          Value states);
   /// The kernel of an attn.scan_partial, of whose parts the operation is a
   /// scan: writes what each does to a state (TileScanParts.cpp). `outputs` as
   /// above.
@@ -93,6 +104,10 @@ private:
   void startBlock(Value block, Value segments);
   bool isCut() { return scanOp.getSegments().value_or(1) > 1; }
   void cutSegment();
+  void findTurn(Value block);
+  void takeTurn();
+  State loadPassed();
+  void passTurn(const State &state);
   void cutPart(int64_t parts);
   /// What the tokens of a part leave of a state, and, of head or channel gates,
   /// the product of all.
@@ -198,8 +213,8 @@ private:
   /// Whether values are taken for 0, so that a state is what a map leaves of
   /// it.
   bool ofMap = false;
-  /// Of segments: the block's, and what those before it are.
-  Value segment, isLastSegment;
+  /// Of segments and of turns: the block's, and what those before it are.
+  Value segment, isLastSegment, turns;
   SmallVector<Value> summaries;
   /// Masks of C x C; of each level one for its factors.
   Value upToMask, beforeMask, behindMask;
