@@ -12,6 +12,7 @@
 
 #include "Models.h"
 #include "attn/Dialect/Tile/IR/WorkTiles.h"
+#include "attn/Dialect/TileGPU/IR/FirstItems.h"
 #include "attn/Emulator/Timing.h"
 
 using namespace mlir;
@@ -176,11 +177,12 @@ void Loop::emitTotal() {
 }
 
 /// One ticket, of `count`; the launch before may draw from the same.
-static int64_t draw(Agent &a, SlotId tickets, int64_t count) {
+static int64_t draw(Agent &a, SlotId tickets, int64_t count, bool drawsFirst) {
   const Cluster &cluster = *a.block.cluster;
-  // Each has its block or cluster.
-  if (cluster.launch->grid / a.program.cluster >= count)
-    return 0;
+  if (drawsFirst)
+    count += cluster.launch->grid;
+  else if (cluster.launch->grid / a.program.cluster >= count)
+    return 0; // Each has its block or cluster.
   if (a.memref(tickets).data == &noTickets) {
     a.fail("draws an item, but its launch says that it has a block for each");
     return 0;
@@ -201,10 +203,12 @@ void Loop::emitNext() {
   ScheduleInfo s = info;
   SlotId at = item, all = total, turn = iteration;
   uint32_t n = number;
+  bool first = tg::drawsFirst(scheduler);
   if (s.cluster == 1) {
     b.emit(op, true, [=](Agent &a) {
-      a.frame[at].bits =
-          draw(a, s.tickets, a.i64(all)) + a.block.cluster->launch->grid;
+      a.frame[at].bits = draw(a, s.tickets, a.i64(all), first);
+      if (!first)
+        a.frame[at].bits += a.block.cluster->launch->grid;
       return Step::Next;
     });
     return;
@@ -219,7 +223,8 @@ void Loop::emitNext() {
                             "the word for the cluster to be read");
       if (step != Step::Next)
         return step;
-      int64_t drawn = draw(a, s.tickets, a.i64(all) / s.cluster);
+      int64_t drawn = draw(a, s.tickets, a.i64(all) / s.cluster,
+                           /*drawsFirst=*/false);
       for (auto &block : a.block.cluster->blocks) {
         block->drawn[n] = drawn;
         a.arrive(*block, s.drawnFull, 0);
@@ -410,6 +415,12 @@ LogicalResult Loop::buildTurns() {
   uint32_t head = b.newLabel(), exit = b.newLabel();
   SlotId turn = iteration;
   b.takeItem = nullptr;
+  if (draws() && tg::drawsFirst(scheduler)) {
+    if (hasFollowers())
+      return op.emitOpError("expected a role of one warp to lead a schedule "
+                            "whose first items are drawn");
+    emitNext();
+  }
   b.place(head);
   if (isShared() && !draws())
     emitFollow(exit);

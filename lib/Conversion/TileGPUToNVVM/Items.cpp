@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "attn/Dialect/TileGPU/IR/FirstItems.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -79,9 +80,14 @@ LogicalResult KernelLowering::lowerItem(SchedulerOp op, Value item,
 /// and none of these draws.
 Value KernelLowering::drawTicket(SchedulerOp scheduler, Value count) {
   Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
-  Value draws = e.and_(lane0, e.lt(e.udiv(blocks, cluster), count));
   // Every item is followed by one draw: as many as there are items, and the
-  // counter, which the last one finds at count - 1, is zero again.
+  // counter, which the last one finds at count - 1, is zero again. Those of
+  // first items are one more for each block.
+  Value draws = lane0;
+  if (drawsFirst(scheduler))
+    count = e.add(count, blocks);
+  else
+    draws = e.and_(draws, e.lt(e.udiv(blocks, cluster), count));
   Value drawn =
       e.assembly("{\nmov.b32 $0, 0;\n"
                  "@$2 atom.relaxed.gpu.global.inc.u32 $0, [$1], $3;\n}",
@@ -94,9 +100,12 @@ Value KernelLowering::drawTicket(SchedulerOp scheduler, Value count) {
 
 /// Draws the number of the item after the one that is on hand.
 Value KernelLowering::drawItem(SchedulerOp scheduler, Value total) {
+  Value ticket = drawTicket(scheduler, total);
+  if (drawsFirst(scheduler))
+    return ticket;
   // The first items are the blocks' own numbers; tickets count from there.
   Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
-  return e.add(drawTicket(scheduler, total), blocks);
+  return e.add(ticket, blocks);
 }
 
 //===----------------------------------------------------------------------===//
@@ -363,6 +372,12 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   bool draws = isDynamic && op.getLead();
   // Of those that follow, only the number of the turn is carried.
   bool knowsItem = !isShared || draws;
+  if (draws && drawsFirst(scheduler)) {
+    if (role.warps > 1)
+      return op.emitOpError("expected a role of one warp to lead a schedule "
+                            "whose first items are drawn");
+    block = drawItem(scheduler, total);
+  }
   Values initial = {e.c32(0)};
   if (knowsItem)
     initial.push_back(block);

@@ -18,6 +18,7 @@
 #include "WorkTiles.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Dialect/TileGPU/IR/FirstItems.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -243,9 +244,13 @@ void Specializer::buildRole(StringRef name, Scope scope, int64_t count,
     program = std::make_unique<Consumer>(plan, b, std::move(own), member);
   program->items = loop.getRegionIterArgs()[0];
   program->steps = loop.getRegionIterArgs()[1];
-  if (draws && plan.drawsLate)
+  // Other blocks wait for what this one has drawn, and not begun.
+  bool drawsLast = draws && plan.drawsLate && plan.sums.tile;
+  if (draws && plan.drawsLate && !drawsLast)
     producer->drawLate(kernel.getBody());
   program->cloneBlock(kernel.getBody().front());
+  if (drawsLast)
+    DrawNextOp::create(b, kernel.getLoc());
   Value nextItem =
       arith::AddIOp::create(b, kernel.getLoc(), program->items, one);
   YieldOp::create(b, kernel.getLoc(), ValueRange{nextItem, program->steps});
@@ -299,6 +304,8 @@ LogicalResult Specializer::run() {
   if (failed(made))
     return failure();
   scheduler = *made;
+  if (plan.sums.tile)
+    scheduler->setAttr(drawsFirstName, b.getUnitAttr());
   zero = arith::ConstantIntOp::create(b, loc, 0, 32);
   one = arith::ConstantIntOp::create(b, loc, 1, 32);
   buildRoles();
@@ -320,8 +327,10 @@ void Specializer::rewriteLaunch(tile::LaunchOp launch) {
   };
   for (RolesRing *ring : ringsWithMaps())
     addMap(*ring);
-  Value tickets =
+  auto tickets =
       TicketsOp::create(b, loc, MemRefType::get({1}, b.getI32Type()));
+  if (plan.sums.tile)
+    tickets->setAttr(drawsFirstName, b.getUnitAttr());
   arguments.push_back(tickets);
   if (work.takesCount())
     arguments.push_back(

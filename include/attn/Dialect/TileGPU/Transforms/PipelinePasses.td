@@ -76,7 +76,9 @@ def TileGpuSpecializeWarpsPass
     critical path (not for tiles of different cost: one fetched early waits
     behind a long one); `late`, that warp when the producer has come to the last
     full key tile of this one (`tile_gpu.draw_next`): the loop over full tiles is
-    split there.
+    split there. Where blocks add in turns it is when all copies are issued, since
+    others wait for what is drawn, and blocks draw their first tiles as well
+    (`tile_gpu.draws_first`): no tile is that of a block that does not run.
     A `tile.work_tile` becomes the schedule: its order, section, cluster and
     sizes, and in the schedule's body what finds the sequence of a tile, with a
     `tile_gpu.skip` of tiles that are not there. A kernel without one has the
