@@ -490,12 +490,10 @@ struct AssignStagesPass
     if (unsigned steps = orderSteps(kernel, delay); steps && explain)
       kernel.emitRemark("products ordered: those of ")
           << steps << " steps run beside work of their own";
-    if (delay && delaySums(kernel)) {
-      placeSlots(kernel);
-      if (explain)
-        kernel.emitRemark("products of exchanged weights run beside the next "
-                          "step");
-    }
+    if (delay && delaySums(kernel) && explain)
+      kernel.emitRemark("products of exchanged weights run beside the next "
+                        "step");
+    placeSlots(kernel);
   }
 
   void describe(scf::ForOp loop, Chain &chain) {

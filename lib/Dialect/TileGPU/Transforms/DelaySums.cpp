@@ -84,19 +84,10 @@ static bool findSums(SumStep &step, Operation *user) {
   step.sums = {user};
   if (isa<GlobalReduceOp>(user))
     return true;
-  auto store = dyn_cast<FragStoreOp>(user);
-  auto slot =
-      store ? store.getTile().getDefiningOp<RingAcquireOp>() : RingAcquireOp();
-  if (!slot || slot->getBlock() != user->getBlock() ||
-      slot.getCounter() != step.exchange.getCounter())
-    return false;
-  for (Operation *other : slot.getRing().getUsers())
-    if (auto commit = dyn_cast<RingCommitOp>(other);
-        commit && commit->getBlock() == user->getBlock()) {
-      step.sums = {slot, store, commit};
-      return commit.getCounter() == slot.getCounter();
-    }
-  return false;
+  step.sums = handOverOf(user);
+  return !step.sums.empty() &&
+         cast<RingAcquireOp>(step.sums.front()).getCounter() ==
+             step.exchange.getCounter();
 }
 
 static std::optional<SumStep> findStep(Block &block) {

@@ -412,7 +412,8 @@ void Orderer::hoistExchanged(Late &one) {
   }
 }
 
-/// What is added to memory is added while the last product runs.
+/// What is added to memory, or given to who adds it, is so while the last
+/// product runs.
 void Orderer::addAhead(Late &one) {
   for (MmaWaitOp wait : one.ahead) {
     wait->moveBefore(one.wait);
@@ -432,6 +433,8 @@ void Orderer::addAhead(Late &one) {
       if (isa<GlobalReduceOp>(user) && add(user))
         for (Operation *op : moved)
           op->moveBefore(one.wait);
+      for (Operation *op : handOverOf(user))
+        op->moveBefore(one.wait);
     }
   }
 }
@@ -627,6 +630,20 @@ SmallVector<Operation *> Orderer::loadsOf(MapOp part) {
         load && load->getBlock() == block)
       loads.push_back(load);
   return loads;
+}
+
+SmallVector<Operation *> tile_gpu::handOverOf(Operation *user) {
+  auto store = dyn_cast<FragStoreOp>(user);
+  auto slot =
+      store ? store.getTile().getDefiningOp<RingAcquireOp>() : RingAcquireOp();
+  if (!slot || slot->getBlock() != user->getBlock())
+    return {};
+  for (Operation *other : slot.getRing().getUsers())
+    if (auto commit = dyn_cast<RingCommitOp>(other);
+        commit && commit->getBlock() == user->getBlock() &&
+        commit.getCounter() == slot.getCounter())
+      return {slot, store, commit};
+  return {};
 }
 
 unsigned tile_gpu::orderSteps(KernelOp kernel, bool delay) {

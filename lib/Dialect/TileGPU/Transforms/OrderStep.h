@@ -26,6 +26,9 @@ void countPending(Block *block);
 /// steps.
 unsigned orderSteps(KernelOp kernel, bool delay);
 
+/// Where `user` of a product puts it into a slot that it gives away: what does.
+SmallVector<Operation *> handOverOf(Operation *user);
+
 /// Puts products of exchanged weights off to the next step. Returns the number
 /// of blocks whose steps do so.
 unsigned delaySums(KernelOp kernel);

@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // Warpgroups that exchange weights meet in each step. One that is held up then
-// holds up the other, so a short step that adds its product to memory waits for
-// no slot before it reads it, and keeps none behind that:
+// holds up the other, so a short step waits for no slot before it reads it, and
+// keeps none behind that. Where the product is added to memory beside the next
+// step:
 //
 //   wait for Q and rows;  issue S;  wait for dO;  issue dP;  ...  issue dK;
 //   wait for dV, dQ;  give back dO;  exchange dS;  add dQ to memory;
@@ -82,10 +83,8 @@ static void releaseEarly(RingReleaseOp release) {
 void tile_gpu::placeSlots(KernelOp kernel) {
   llvm::SetVector<Block *> blocks;
   kernel.walk([&](ExchangeOp exchange) {
-    Block *block = exchange->getBlock();
-    if (isShortStep(exchange.getValue().getType().getCols()) &&
-        !block->getOps<GlobalReduceOp>().empty())
-      blocks.insert(block);
+    if (isShortStep(exchange.getValue().getType().getCols()))
+      blocks.insert(exchange->getBlock());
   });
   for (Block *block : blocks) {
     waitLate(*block);
