@@ -165,3 +165,13 @@ func.func @sums(%q: !rows, %k: !rows) -> (!rows, !rows) {
   } : !rows, !rows
   return %r#0, %r#1 : !rows, !rows
 }
+
+// -----
+
+// expected-error @below {{expected attn.turn_sizes to be positive numbers of queries, of tiles and of heads (array<i64>) on attn.fused with attn.two_kernels}}
+module attributes {attn.turn_sizes = array<i64: 1024, 132, 1>} {}
+
+// -----
+
+// expected-error @below {{expected attn.two_kernels to be #attn.schedule on attn.fused with attn.turn_sizes}}
+module attributes {attn.two_kernels = 1 : i64} {}

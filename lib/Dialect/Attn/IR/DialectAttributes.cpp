@@ -8,6 +8,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/IR/Diagonals.h"
+#include "attn/Dialect/Attn/IR/TwoKernels.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -148,6 +149,22 @@ static const Rule rules[] = {
        return isa<ScoresOp>(op) && size && size.getType().isSignlessInteger(64);
      },
      "to be a number of keys (i64) on attn.scores"},
+    {getTurnSizesName(),
+     [](Operation *op, Attribute value) {
+       auto sizes = dyn_cast<DenseI64ArrayAttr>(value);
+       return isa<FusedOp>(op) && sizes && sizes.size() == 3 &&
+              llvm::all_of(sizes.asArrayRef(),
+                           [](int64_t size) { return size > 0; }) &&
+              op->hasAttr(getTwoKernelsName());
+     },
+     "to be positive numbers of queries, of tiles and of heads (array<i64>) on "
+     "attn.fused with attn.two_kernels"},
+    {getTwoKernelsName(),
+     [](Operation *op, Attribute value) {
+       return isa<FusedOp>(op) && isa<ScheduleAttr>(value) &&
+              op->hasAttr(getTurnSizesName());
+     },
+     "to be #attn.schedule on attn.fused with attn.turn_sizes"},
     {getDispatchAttrName(),
      [](Operation *op, Attribute value) {
        return (isa<ModuleOp>(op) && isa<UnitAttr>(value)) ||

@@ -21,6 +21,7 @@
 #include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/IR/Diagonals.h"
+#include "attn/Dialect/Attn/IR/TwoKernels.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include <numeric>
@@ -595,8 +596,38 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
   SmallVector<Value> querySizes = sizesOf(overKeys.getQueries().front());
   SmallVector<Value> keySizes = sizesOf(overQueries.getQueries().front());
   SmallVector<Value> results, outputs;
-  makeOutputs(overKeys, querySizes, /*storeAll=*/true, results);
-  makeOutputs(overQueries, keySizes, /*storeAll=*/false, outputs);
+  ScheduleAttr schedule = overQueries.getScheduleAttr();
+  Value keyTiles = arith::CeilDivUIOp::create(b, loc, keySizes[2],
+                                              index(schedule.getBlockQ(), loc));
+  Value numTiles = times(times(keySizes[0], keySizes[1]), keyTiles);
+  // For other sizes two kernels run.
+  Value isOne;
+  auto of = op->getAttrOfType<DenseI64ArrayAttr>(getTurnSizesName());
+  auto apart = op->getAttrOfType<ScheduleAttr>(getTwoKernelsName());
+  if (of && apart) {
+    auto fits = [&](Value x, Value y) -> Value {
+      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, x, y);
+    };
+    Value most = times(keySizes[1], index(of[2], loc));
+    isOne = arith::AndIOp::create(
+        b, loc, fits(index(of[0], loc), querySizes[2]),
+        arith::AndIOp::create(b, loc, fits(index(of[1], loc), numTiles),
+                              fits(querySizes[1], most)));
+    launchWhere = arith::XOrIOp::create(
+        b, loc, isOne, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
+    overQueries.setScheduleAttr(apart);
+    if (failed(convertReduction(overKeys)) ||
+        failed(convertReduction(overQueries)))
+      return failure();
+    overQueries.setScheduleAttr(schedule);
+    for (Value result : overKeys.getResults())
+      results.push_back(mapping.lookup(result));
+    for (Value result : overQueries.getResults())
+      outputs.push_back(mapping.lookupOrNull(result));
+  } else {
+    makeOutputs(overKeys, querySizes, /*storeAll=*/true, results);
+    makeOutputs(overQueries, keySizes, /*storeAll=*/false, outputs);
+  }
   Operation *yield = op.getBody().front().getTerminator();
   for (auto [inner, outer] : llvm::zip(yield->getOperands(), op.getResults()))
     if (Value memory = mapping.lookupOrNull(inner))
@@ -605,13 +636,16 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
   MonoidOp monoid = lookupMonoid(overQueries, overQueries.getMonoidAttr());
   if (failed(::attn::verifyLaws(monoid)))
     return failure();
+  launchWhere = isOne;
   // Blocks add whole tiles, and whole ones are cleared and rounded.
-  ScheduleAttr schedule = overQueries.getScheduleAttr();
   SmallVector<Value> wholeSizes = querySizes;
   Value step =
       index(std::lcm(schedule.getBlockK(), RowSumsKernel::blockRows), loc);
   wholeSizes[2] =
       times(arith::CeilDivUIOp::create(b, loc, querySizes[2], step), step);
+  // Where two kernels run nobody adds.
+  if (isOne)
+    wholeSizes[2] = arith::SelectOp::create(b, loc, isOne, wholeSizes[2], step);
   auto launchSums = [&](const RowSum &sum, bool clears) {
     Value queryTiles = arith::CeilDivUIOp::create(
         b, loc, (clears ? wholeSizes : querySizes)[2],
@@ -630,8 +664,6 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
     builder.build(inKernel, clears, kernel.extra[0], kernel.block);
     launch(loc, kernel, queryGrid);
   };
-  Value keyTiles = arith::CeilDivUIOp::create(b, loc, keySizes[2],
-                                              index(schedule.getBlockQ(), loc));
   SmallVector<Value> extra = {keyTiles};
   SmallVector<RowSum> sums;
   for (auto [memory, term] : llvm::zip(results, terms)) {
@@ -673,8 +705,9 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
   if (failed(buildReduction(builder, kernel.outputs, kernel.extra[0],
                             kernel.block)))
     return failure();
-  launch(loc, kernel, times(times(keySizes[0], keySizes[1]), keyTiles));
+  launch(loc, kernel, numTiles);
   for (const RowSum &sum : sums)
     launchSums(sum, /*clears=*/false);
+  launchWhere = {};
   return success();
 }
