@@ -9,6 +9,7 @@
 #include "ScheduleRules.h"
 #include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/FewRows.h"
+#include "attn/Analysis/TurnSizes.h"
 
 #include <algorithm>
 
@@ -295,6 +296,17 @@ int64_t attn::mostHeadsAbreast(bool isUneven, bool isBand,
   // Short tiles of many heads fill the end behind the long ones; the next tile
   // of a head has most keys of a band's tile.
   return isUneven ? unevenHeads : isBand ? bandHeads : target.headsAbreast;
+}
+
+TurnSizes attn::turnSizes(int64_t channels, bool isMasked,
+                          const TargetInfo &target) {
+  bool isWide = channels > panelElements;
+  int64_t rounds = !isMasked ? turnRounds
+                   : isWide  ? wideMaskedTurnRounds
+                             : maskedTurnRounds;
+  return {isWide ? wideTurnQueries : turnQueries,
+          rounds * target.numMultiprocessors,
+          isWide && isMasked ? wideMaskedTurnGroup : INT32_MAX};
 }
 
 int64_t attn::fixedPartKeys(int64_t blockK) {

@@ -55,8 +55,13 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
 // EXPLAIN: remark: fused: 5 products a pair instead of 7
 // EXPLAIN: remark: not fused with a reduction over queries: rows or keys are packed, have lengths, or count from other positions than 0
 
-// GPU: remark: not fused with a reduction over queries: sums in memory have an order on a CPU alone, where a thread has all keys of a head
+// GPU: remark: not fused with a reduction over queries: one kernel for both takes rows of bf16 or f16
+// GPU: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in turns
+// KEPT-LABEL: func.func @causal_backward(
 // KEPT-NOT: attn.fused
+// KEPT: return
+// KEPT-LABEL: func.func @short_backward(
+// KEPT: attn.fused
 
 // Where heads do not keep the threads busy two kernels run, else one that clears
 // what it adds to, and adds for each tile of keys and of queries.

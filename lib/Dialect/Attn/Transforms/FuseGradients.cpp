@@ -6,9 +6,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "KeyRanges.h"
+#include "TileFused.h"
 #include "TileKernel.h"
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Analysis/TurnSizes.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/IR/TwoKernels.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <thread>
@@ -46,6 +49,7 @@ struct FuseGradientsPass
 
   /// Keys of a work tile, of which each of two warpgroups has half.
   static constexpr int64_t blockKeys = 128;
+  static constexpr int64_t narrowChannels = 64;
   /// Queries of a step: as many as the registers of two warpgroups hold scores
   /// of, beside sums of so many channels; or 0.
   static int64_t queriesOfStep(int64_t channels) {
@@ -60,43 +64,66 @@ struct FuseGradientsPass
 
   /// The schedule of one over queries, with the tiles of the kernel for both.
   /// The product that is added to memory runs beside the next step: that gained
-  /// 4 to 18 % (measured: docs/performance, gradients).
-  static ScheduleAttr scheduleOf(AggregateOp op,
+  /// 4 to 18 %, but where blocks add in turns, and steps are short, it loses 12
+  /// % (measured: docs/performance, gradients).
+  static ScheduleAttr scheduleOf(AggregateOp op, bool inTurns,
                                  const ::attn::TargetInfo &target) {
     ScheduleAttr own = op.getScheduleAttr();
     auto type = cast<RankedTensorType>(op.getQueries().front().getType());
     int64_t queries = queriesOfStep(paddedChannels(type, target));
+    constexpr int64_t fewQueries = 64;
+    bool isShort = queries <= fewQueries, isMasked = !op.getMask().empty();
     // A step of few queries is over before a slot is filled again: four slots,
     // beside one of keys, gain 1 to 3 % (measured).
-    constexpr int64_t fewQueries = 64;
-    bool isAnyOrder = op->hasAttr(getAnyOrderName());
-    int64_t stages = isAnyOrder && queries <= fewQueries ? 4 : 2;
+    int64_t stages = !inTurns && isShort ? 4 : 2;
+    auto overlap = inTurns && isShort ? ProductOverlap::own_step
+                                      : ProductOverlap::next_step;
     // Sections have as many heads as give each multiprocessor so many work
     // tiles: more of them are over queries that others are not at, and with a
-    // mask fewer leave a section with its short tiles alone (measured).
-    int64_t each = op.getMask().empty() ? 1 : 4, section = own.getSection();
-    int64_t keys = std::min(own.getSectionKeys(),
-                            each * target.numMultiprocessors * blockKeys);
-    if (section > 1)
-      section =
+    // mask fewer leave a section with its short tiles alone (measured). Those
+    // that add in turns wait for the one before in their head.
+    int64_t each = inTurns ? 2 : isMasked ? 4 : 1;
+    int64_t heads = own.getSection(), keys = own.getSectionKeys();
+    std::optional<WorkOrder> order = own.getOrder();
+    if (inTurns) {
+      // Each tile of queries comes to the blocks in the order in which they
+      // begin: with the key tile that has the fewest queries, where a mask
+      // leaves out those ahead of a key.
+      order = isMasked ? WorkOrder::longest_first : WorkOrder::in_order;
+      keys = std::numeric_limits<int64_t>::max();
+    }
+    keys = std::min(keys, each * target.numMultiprocessors * blockKeys);
+    if (inTurns || heads > 1)
+      heads =
           ::attn::mostHeadsAbreast(/*isUneven=*/true, /*isBand=*/false, target);
     return ScheduleAttr::get(
         own.getContext(), blockKeys, ::attn::MmaShape::warpgroup().m, queries,
-        /*splits=*/1, own.getLoop(), stages, ProductOverlap::next_step,
-        Turns::none, /*pack_heads=*/false, /*cluster=*/1, own.getFetch(),
-        /*occupancy=*/1, own.getOrder(), section, keys, /*block_v=*/0,
+        /*splits=*/1, own.getLoop(), stages, overlap, Turns::none,
+        /*pack_heads=*/false, /*cluster=*/1, own.getFetch(),
+        /*occupancy=*/1, order, heads, keys, /*block_v=*/0,
         /*share=*/0, Rotate::ahead);
   }
 
-  /// The same, for a kernel of warpgroups, which add in any order.
+  static bool addsInTurns(AggregateOp overKeys, AggregateOp overQueries) {
+    return !overKeys->hasAttr(getAnyOrderName()) ||
+           !overQueries->hasAttr(getAnyOrderName());
+  }
+
+  /// Whether the keys of each row start and end with it.
+  static bool isBand(AggregateOp op) {
+    if (op.getMask().empty())
+      return false;
+    const ::attn::MaskAnalysis mask(op.getMask());
+    return mask.facts().startDiffersByRow && mask.facts().endDiffersByRow;
+  }
+
+  /// The same, for a kernel of warpgroups.
   static std::string whyNotOnGpu(AggregateOp overKeys, AggregateOp overQueries,
                                  const ::attn::TargetInfo &target) {
-    // Blocks that add in turns take longer than two kernels do (measured:
-    // docs/performance, gradients).
-    for (AggregateOp op : {overKeys, overQueries})
-      if (!op->hasAttr(getAnyOrderName()))
-        return "sums in memory have an order on a CPU alone, where a thread "
-               "has all keys of a head; deterministic = False asks for none";
+    bool inTurns = addsInTurns(overKeys, overQueries);
+    if (inTurns)
+      if (std::string why = whyNoTurns(overKeys, overQueries); !why.empty())
+        return why + "; deterministic = False asks for no order";
     if (!target.hasRoles())
       return "one kernel for both is one of warpgroups, which " + target.name +
              " has not";
@@ -110,6 +137,16 @@ struct FuseGradientsPass
         int64_t own = paddedChannels(type, target);
         if (channels && own != channels)
           return "one kernel for both takes rows of as many channels";
+        // Two kernels are as fast there (measured): a tile of keys has few
+        // queries, of all of which others add to most.
+        if (inTurns && own > narrowChannels && isBand(overKeys))
+          return "one kernel for both whose blocks take turns has no windows "
+                 "of "
+                 "128 channels; deterministic = False asks for no order";
+        // Of others two kernels leave out the channels that fill up rows.
+        if (inTurns && own != type.getShape().back())
+          return "one kernel for both whose blocks take turns has rows of 64 "
+                 "or 128 channels; deterministic = False asks for no order";
         channels = own;
       }
     if (!queriesOfStep(channels))
@@ -179,14 +216,26 @@ struct FuseGradientsPass
 
   void join(AggregateOp op, AggregateOp other,
             const ::attn::TargetInfo &target) {
+    ScheduleAttr own = other.getScheduleAttr();
+    bool inTurns = !target.isCpu() && addsInTurns(op, other);
     if (!target.isCpu())
-      other.setScheduleAttr(scheduleOf(other, target));
+      other.setScheduleAttr(scheduleOf(other, inTurns, target));
     SmallVector<Value> results(op.getResults());
     llvm::append_range(results, other.getResults());
     OpBuilder b(other);
     auto fused =
         FusedOp::create(b, other.getLoc(), ValueRange(results).getTypes(),
                         target.isCpu() ? threads.getValue() : 1);
+    ::attn::TurnSizes sizes;
+    if (inTurns) {
+      auto type = cast<RankedTensorType>(other.getQueries().front().getType());
+      sizes = ::attn::turnSizes(type.getShape().back(),
+                                !other.getMask().empty(), target);
+      fused->setAttr(getTwoKernelsName(), own);
+      fused->setAttr(
+          getTurnSizesName(),
+          b.getDenseI64ArrayAttr({sizes.queries, sizes.tiles, sizes.group}));
+    }
     for (auto [from, to] : llvm::zip(results, fused.getResults()))
       from.replaceAllUsesWith(to);
     Block *body = b.createBlock(&fused.getBody());
@@ -207,7 +256,13 @@ struct FuseGradientsPass
       remark << ", where there are heads for " << threads.getValue()
              << " threads; sums over keys are added up in memory, in order";
     else
-      remark << "; sums over keys are added up in memory, in any order";
+      remark << "; sums over keys are added up in memory, "
+             << (inTurns ? "in turns" : "in any order");
+    if (inTurns)
+      remark << ", from " << sizes.queries << " queries and " << sizes.tiles
+             << " tiles of keys on";
+    if (inTurns && sizes.group == 1)
+      remark << ", of heads that share no keys";
   }
 };
 } // namespace

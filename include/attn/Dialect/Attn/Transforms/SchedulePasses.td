@@ -428,10 +428,13 @@ def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
 
     Sums over keys are then added up in memory, in f32 and in the order of the
     key tiles: a batch and key head belong to one thread, whatever the number of
-    threads, and results have the same bits each time. GPUs keep two kernels,
-    which add nothing in memory, but where both have `attn.any_order`: then
-    warpgroups run one kernel, of rows of up to 128 channels of 16 bits and masks
-    that are intervals of keys, whose tiles this pass sets.
+    threads, and results have the same bits each time. On GPUs warpgroups run one
+    kernel, of rows of up to 128 channels of 16 bits and masks that are intervals
+    of keys, whose tiles this pass sets; others keep two kernels, which add
+    nothing in memory. Its blocks add in turns, where the mask's bounds hold for
+    all positions and rows have 64 or 128 channels, or with `attn.any_order` in
+    any order. In turns it is for sizes that gain (`attn.turn_sizes`, measured);
+    the same plan has two kernels for others (`attn.two_kernels`).
 
     Example:
 
