@@ -237,7 +237,10 @@ def _address_numpy(array):
 
 
 def address_function(array):
-    """The function from arrays of this NumPy or torch type to their addresses."""
+    """The function from arrays of this NumPy or torch type, or numbers of ctypes, to
+    their addresses."""
+    if isinstance(array, ctypes._SimpleCData):
+        return ctypes.addressof
     return type(array).data_ptr if is_torch(array) else _address_numpy
 
 

@@ -360,23 +360,86 @@ class Plan:
     def _make(self, kernel, outputs=None):
         """New arrays for what a kernel gives, or some of it, by its names of
         dimensions, and views in its order."""
-        results, views = [], []
+        results = []
         q = self.call.views["q"].shape
         k = self.call.views["k"].shape
-        for arg in kernel.outputs if outputs is None else outputs:
+        outputs = kernel.outputs if outputs is None else outputs
+        for arg in outputs:
             rows = k if self._is_of_keys(arg) else q
             shape = list(rows[:-1])
-            has_channels = len(arg.shape) == len(q)
-            axes = list(self.call.axes) if has_channels else list(range(len(shape)))
-            if has_channels:
+            if len(arg.shape) == len(q):
                 shape.append(arg.shape[-1])
             dense = [0] * len(shape)
-            for i, axis in enumerate(axes):
+            for i, axis in enumerate(self._axes_of(arg)):
                 dense[axis] = shape[i]
-            result = arrays.empty(self.call.like, arg.code, dense)
-            results.append(result)
-            views.append(arrays.view(arg.name, result).permuted(axes))
-        return results, views
+            results.append(arrays.empty(self.call.like, arg.code, dense))
+        return results, self._views_of(outputs, results)
+
+    def _axes_of(self, arg):
+        axes = self.call.axes
+        return axes if len(arg.shape) == len(axes) else range(len(arg.shape))
+
+    def _views_of(self, args, made):
+        """Views of arrays as `_make` gives them, in the kernel's order."""
+        return [
+            arrays.view(arg.name, array).permuted(self._axes_of(arg))
+            for arg, array in zip(args, made)
+        ]
+
+    def runs_alone(self):
+        """Whether a pass is one run of a kernel, and what that of the backward pass
+        gives are the gradients."""
+        program, asked = self.program, set(self.asked)
+        others = program.pairs, program.distances, program.states
+        return (
+            program.backward is not None
+            and bool(self.inputs)
+            and not any(others)
+            and not self.packed_bias
+            and not self.value_in_key
+            and asked <= {"q", "k", "v"}
+            and [name for name, _ in program.of_backward] == list(self.asked)
+            and len(program.of_backward) == len(program.backward.outputs)
+        )
+
+    def packed_forward(self, operands, names, made):
+        """`forward` of a plan that runs alone, to be run on other arrays.
+
+        Args:
+            operands, names: the arrays of this call, and what they are called.
+            made: what it has given.
+        """
+        kernel = self.program.forward
+        return self._packed(kernel, operands, names, self.operands, made)
+
+    def packed_backward(self, operands, names, results, state, cotangents, made):
+        """As `packed_forward`, of `backward`; behind the operands come results, state
+        and cotangents."""
+        kernel = self.program.backward
+        saved = [arg.name for arg in kernel.inputs if arg.name.startswith("saved")]
+        if len(saved) != len(state):
+            return None
+        names += tuple("out%d" % i for i in range(len(results)))
+        names += tuple(saved)
+        names += tuple("dout%d" % i for i in range(len(results)))
+        operands += tuple(results) + tuple(state) + tuple(cotangents)
+        inputs, _ = self._views(results, state, cotangents)
+        return self._packed(kernel, operands, names, inputs, made)
+
+    def _packed(self, kernel, operands, names, inputs, made):
+        """None where an array was made of one of the caller's."""
+        if len(inputs) != len(kernel.inputs):
+            return None
+        places = []
+        for arg, view in zip(kernel.inputs, inputs):
+            place = names.index(arg.name) if arg.name in names else None
+            is_number = not view.shape and place is None
+            if not is_number and (place is None or view.owner is not operands[place]):
+                return None
+            places.append(place)
+        places += [None] * len(made)
+        views = self._views_of(kernel.outputs, made)
+        return kernel.packed(operands, inputs, views, places, made, names)
 
     @staticmethod
     def _is_of_keys(arg):

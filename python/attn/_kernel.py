@@ -11,6 +11,7 @@ from typing import Any, Dict, List, Optional, Tuple
 from . import _arrays as arrays
 from . import _checks as checks
 from . import _library as c
+from . import _plans
 from ._checks import fail as _fail
 
 PHASES = ("input", "aggregate", "schedule", "tile")
@@ -331,6 +332,24 @@ class Kernel:
             )
 
         c.run(call, options)
+
+
+    def packed(self, operands, inputs, outputs, places, results, names):
+        """Runs like `run` on these views, of arrays with other addresses
+        (attn._plans.Packed), for the package's own use."""
+        packed = _plans.Packed(
+            c.run_kernel_at,
+            (self._pointer, self._entry),
+            operands,
+            inputs,
+            outputs,
+            places,
+            results,
+            c.run_options(),
+            names,
+        )
+        packed.kernel = self  # whose code it runs
+        return packed
 
 
 def _options(target, until_after, dump_phases_to, source_name, keep_ir, no_cache=False):

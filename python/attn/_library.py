@@ -404,10 +404,11 @@ def device_target(device):
     return _targets[device]
 
 
-# attnAttention again, with the addresses of its structs as numbers.
-run_at = lib["attnAttention"]
-run_at.restype = c_void_p
+# attnAttention and attnKernelRunOn again, with the addresses of structs as numbers.
+run_at, run_kernel_at = lib["attnAttention"], lib["attnKernelRunOn"]
+run_at.restype = run_kernel_at.restype = c_void_p
 run_at.argtypes = [c_void_p] * 2 + [c_void_p, c_size_t] * 2 + [c_void_p]
+run_kernel_at.argtypes = [c_void_p, c_size_t] * 3 + [c_void_p]
 
 # One for the process: kernels are found again in its cache.
 context = _create_context()

@@ -134,19 +134,35 @@ def clear():
     _plans.clear()
 
 
-class _Plan:
-    """What calls of one key run. It holds no array."""
+class Packed:
+    """A call of the library on arrays like those of one before it. It holds no array.
 
-    def __init__(self, operands, desc, inputs, outputs, places, results, pick):
-        self._desc, self._pick = desc, pick
+    Args:
+        function, head: what is called, and with which two words first.
+        operands: the arrays of that call.
+        inputs, outputs: the views (attn._arrays) that it ran on.
+        places: of each view the operand that it is of; None: a number that is the
+            same in all calls, or an output that is made.
+        results: the arrays of the outputs.
+        options: c.RunOptions.
+        names: of the operands, for errors.
+    """
+
+    def __init__(
+        self, function, head, operands, inputs, outputs, places, results, options, names
+    ):
+        self._function, self._names = function, names
         views = inputs + outputs
         tensors, self._keep = arrays.pack(views)
         self._device = next((view.device for view in views if view.shape), None)
-        options = c.run_options(self._device)
         self._template = bytes(tensors) + bytes(options)
         self._words = ctypes.c_uint64 * (len(self._template) // _WORD)
         # Scalars are the same in all these calls.
-        self._keep += [view.owner for view in views if not view.shape]
+        self._keep += [
+            view.owner
+            for view, place in zip(views, places)
+            if not view.shape and place is None
+        ]
 
         # Where addresses go, and whose.
         self._operands, self._results = [], []
@@ -162,26 +178,25 @@ class _Plan:
                     operands[0], outputs[made].dtype, results[made].shape
                 )
                 self._results.append((slot, make, address))
-        self._takes_out = operands[_OUT] is not None
 
         outputs_at = ctypes.sizeof(c.Tensor) * len(inputs)
         options_at = ctypes.sizeof(tensors)
         self._stream = (options_at + c.RunOptions.stream.offset) // _WORD
         self._interrupt = (options_at + c.RunOptions.interrupt.offset) // _WORD
-        self._call = c.context.value, ctypes.addressof(desc)
+        self._head = head
         self._layout = len(inputs), outputs_at, len(outputs), options_at
 
     def run(self, operands):
-        """As attn.attention of `operands`, which are in the order of OPERANDS."""
+        """The arrays that are made, for `operands` in the order of that call's."""
         words = self._words.from_buffer_copy(self._template)
         for slot, place, address, odd in self._operands:
             try:
                 words[slot] = where = address(operands[place])
             except RuntimeError:
-                raise arrays.without_memory(_NAMES[place]) from None
+                raise arrays.without_memory(self._names[place]) from None
             if where & odd:
-                raise arrays.misaligned(_NAMES[place])
-        results = [operands[_OUT]] if self._takes_out else []
+                raise arrays.misaligned(self._names[place])
+        results = []
         for slot, make, address in self._results:
             result = make()
             words[slot] = address(result)
@@ -190,12 +205,39 @@ class _Plan:
             words[self._stream] = arrays.stream_of(self._device) or 0
         start = ctypes.addressof(words)
         num_inputs, outputs_at, num_outputs, options_at = self._layout
-        call = self._call + (start, num_inputs)
+        call = self._head + (start, num_inputs)
         call += start + outputs_at, num_outputs, start + options_at
-        error = c.run_at(*call)
+        error = self._function(*call)
         if error:
             if c.go_on(error):
                 words[self._interrupt] = 0
-                error = c.run_at(*call)
+                error = self._function(*call)
             c.check(error)
+        return results
+
+
+class _Plan:
+    """What calls of one key run. It holds no array."""
+
+    def __init__(self, operands, desc, inputs, outputs, places, results, pick):
+        self._desc, self._pick = desc, pick
+        self._takes_out = operands[_OUT] is not None
+        device = next((v.device for v in inputs + outputs if v.shape), None)
+        self._packed = Packed(
+            c.run_at,
+            (c.context.value, ctypes.addressof(desc)),
+            operands,
+            inputs,
+            outputs,
+            places,
+            results,
+            c.run_options(device),
+            _NAMES,
+        )
+
+    def run(self, operands):
+        """As attn.attention of `operands`, which are in the order of OPERANDS."""
+        results = self._packed.run(operands)
+        if self._takes_out:
+            results.insert(0, operands[_OUT])
         return self._pick(results)

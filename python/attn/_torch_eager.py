@@ -13,7 +13,10 @@ from typing import Any
 
 import torch
 
+from . import _arrays as arrays
+from . import _dropout
 from . import _gradients
+from . import _library as c
 from . import _plans
 
 # Tensors of attn.attention that may have gradients or are read; the other arguments
@@ -23,10 +26,11 @@ TENSORS += ("cu_seqlens_q", "cu_seqlens_k")
 _REAL = ("q", "k", "v", "bias", "alibi_slopes", "sinks")
 _KINDS = (torch.Tensor, torch.nn.Parameter)
 
-# Templates of plans by what makes calls alike: sizes that never come back must not
-# fill the memory.
+# Templates of plans by what makes calls alike, and what such calls run (_Runs), where
+# that is known: sizes that never come back must not fill the memory.
 _MOST = 256
 _templates = {}
+_runs = {}
 
 
 def serves(tensors: tuple, options: dict) -> bool:
@@ -82,6 +86,7 @@ def _is_watched() -> bool:
 def clear() -> None:
     """Lets go of all templates."""
     _templates.clear()
+    _runs.clear()
 
 
 def attention(tensors: tuple, options: dict) -> Any:
@@ -107,24 +112,51 @@ def _may_want(name):
     return name in _REAL or name not in TENSORS
 
 
+class _Runs:
+    """What calls of one key run: the forward pass, the backward pass for cotangents of
+    some layouts, and what picks a call's results. They hold no arrays."""
+
+    def __init__(self, forward, count, pick):
+        self.forward, self.count, self.pick = forward, count, pick
+        self.backward = {}
+
+
 class _Box:
     """What a call has beside its tensors: their names, those that want gradients, and
-    the options."""
+    the options. The numbers of dropout are others in each call."""
 
     def __init__(self, names, wanted, options):
-        self.names, self.wanted, self.options = names, wanted, options
-        self.key = self.plan = self.pick = None
+        self.rng = options["dropout_rng"]
+        words = _dropout.words_of(options["dropout_p"], self.rng)
+        halves = _dropout.WORDS if words is not None else ()
+        self.words = {
+            half: arrays.scalar(half, word, c.I32)
+            for half, word in zip(halves, words or ())
+        }
+        self.numbers = tuple(view.owner for view in self.words.values())
+        self.names, self.wanted = names, wanted
+        self.options = dict(options, dropout_rng=None)
+        self.key = self.pick = None
 
-    def plan_of(self, tensors):
-        """The plan of a call of these tensors, in the order of the names."""
+    def find_runs(self, tensors):
+        """The runs of calls that are like this one, or None."""
         if self.key is None:
             options = _plans.plain_of(tuple(self.options.values()))
             self.key = (self.wanted, options) + _layouts_of(tensors)
+        return _runs.get(self.key)
+
+    def plan_of(self, tensors):
+        """The plan of a call of these tensors, in the order of the names."""
         given = dict(zip(self.names, tensors))
         template = _templates.get(self.key)
         if template is not None:
-            return template.bound(given)
-        options = dict(self.options, **{name: given[name] for name in TENSORS})
+            plan = template.bound(given)
+            plan.call.views.update(self.words)
+            for options in (plan.given, plan.options):
+                options["dropout_rng"] = self.rng
+            return plan
+        options = dict(self.options, dropout_rng=self.rng)
+        options.update((name, given[name]) for name in TENSORS)
         if options["captures"] is not None:
             options["captures"] = {
                 name: given.get(name, x) for name, x in options["captures"]
@@ -134,9 +166,20 @@ class _Box:
         template = plan.template(given)
         if template is not None:
             if len(_templates) >= _MOST:
-                _templates.clear()
+                clear()
             _templates[self.key] = template
         return plan
+
+    def keep_forward(self, plan, tensors, results, state):
+        """Keeps what a call has run, which was like none before it."""
+        if self.key not in _templates or not plan.runs_alone():
+            return
+        operands, names = tensors + self.numbers, self.names + tuple(self.words)
+        plan.call.views.update(self.words)
+        made = results + state
+        packed = plan.packed_forward(operands, names, made)
+        if packed is not None:
+            _runs[self.key] = _Runs(packed, len(results), self.pick)
 
 
 def _layouts_of(tensors):
@@ -152,9 +195,16 @@ def _layouts_of(tensors):
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, box, *tensors):
-        plan = box.plan_of(tensors)
-        results, state = plan.forward()
-        box.pick = plan.call._picker()
+        runs = box.find_runs(tensors)
+        if runs is not None:
+            made = runs.forward.run(tensors + box.numbers)
+            results, state = made[: runs.count], made[runs.count :]
+            box.pick = runs.pick
+        else:
+            plan = box.plan_of(tensors)
+            results, state = plan.forward()
+            box.pick = plan.call._picker()
+            box.keep_forward(plan, tensors, results, state)
         ctx.set_materialize_grads(False)
         ctx.save_for_backward(*tensors, *results, *state)
         ctx.box, ctx.count = box, len(results)
@@ -165,21 +215,42 @@ class _Attention(torch.autograd.Function):
         saved = ctx.saved_tensors
 
         def run():
-            names = ctx.box.names
-            tensors, rest = saved[: len(names)], saved[len(names) :]
             with torch.no_grad():
-                plan = ctx.box.plan_of(tensors)
-                found = plan.backward(
-                    rest[: ctx.count], rest[ctx.count :], cotangents
-                )
+                found = _backward(ctx.box, ctx.count, saved, cotangents)
             return tuple(
                 _as(found[name], x) if name in found else None
-                for name, x in zip(names, tensors)
+                for name, x in zip(ctx.box.names, saved)
             )
 
         if torch.is_grad_enabled():
             return (None, *_Gradients.apply(run, *saved, *cotangents))
         return (None, *run())
+
+
+def _backward(box, count, saved, cotangents):
+    """The gradients by name."""
+    tensors, rest = saved[: len(box.names)], saved[len(box.names) :]
+    runs = box.find_runs(tensors)
+    operands = tensors + box.numbers
+    layouts = None
+    if runs is not None and all(type(x) in _KINDS for x in cotangents):
+        layouts = _layouts_of(cotangents)
+        packed = runs.backward.get(layouts)
+        if packed is not None:
+            return dict(zip(packed.gives, packed.run(operands + rest + cotangents)))
+    plan = box.plan_of(tensors)
+    results, state = rest[:count], rest[count:]
+    found = plan.backward(results, state, cotangents)
+    if layouts is not None and len(runs.backward) < _MOST:
+        made = [found[name] for name in plan.asked]
+        names = box.names + tuple(box.words)
+        packed = plan.packed_backward(
+            operands, names, results, state, cotangents, made
+        )
+        if packed is not None:
+            packed.gives = plan.asked
+            runs.backward[layouts] = packed
+    return found
 
 
 class _Gradients(torch.autograd.Function):
@@ -201,4 +272,6 @@ def _as(gradient, tensor):
     """Of the tensor's shape and type."""
     if gradient.dtype != tensor.dtype or gradient.device != tensor.device:
         gradient = gradient.to(dtype=tensor.dtype, device=tensor.device)
+    if gradient.shape == tensor.shape:
+        return gradient
     return gradient.reshape(tensor.shape)

@@ -192,6 +192,36 @@ def check_captures_alike(watch):
         )
 
 
+def test_calls_packed():
+    """Calls whose passes are one kernel each run on packed arguments, with words of
+    dropout and cotangents of their own, to the bits of the operator."""
+    from attn import _torch_eager
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Watch(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    def run(q, k, v, number, options, dos):
+        o = attn.attention(q, k, v, dropout_rng=(7, number), **options)
+        found = [o]
+        for do in dos:
+            found += torch.autograd.grad(o, (q, k, v), do, retain_graph=True)
+        return found
+
+    _torch_eager.clear()
+    for options in ({}, {"dropout_p": 0.3}, {"deterministic": False}):
+        for number in range(3):
+            mine = qkv()
+            dos = [torch.randn(2, 4, 33, 24), torch.ones(()).expand(2, 4, 33, 24)]
+            got = run(*mine, number, options, dos)
+            with Watch():
+                want = run(*mine, number, options, dos)
+            assert all(torch.equal(a, b) for a, b in zip(got, want)), options
+    assert len(_torch_eager._runs) == 3
+    assert all(len(runs.backward) == 1 for runs in _torch_eager._runs.values())
+
+
 def test_calls_alike():
     """What is kept of a call serves others that are like it, and no others; the
     operator, which a mode sees, gives the same bits."""
@@ -223,6 +253,14 @@ def test_calls_alike():
                 want = run(*mine, **options)
             assert any("attn.attention" in name for name in watch.names)
             assert all(torch.equal(a, b) for a, b in zip(got, want)), options
+    assert len(_torch_eager._templates) == 3
+    # Other numbers of dropout are no other call.
+    for rng in ((1, 3), (5, -1)):
+        mine = qkv() + [sinks]
+        got = run(*mine, dropout_p=0.3, dropout_rng=rng)
+        with Watch():
+            want = run(*mine, dropout_p=0.3, dropout_rng=rng)
+        assert all(torch.equal(a, b) for a, b in zip(got, want)), rng
     assert len(_torch_eager._templates) == 3
     # Other strides are another call; no template holds an array.
     q, k, v = (x.detach().transpose(1, 2).contiguous().transpose(1, 2) for x in qkv())
