@@ -53,3 +53,14 @@ func.func @merge_c3(%m: !tile.tile<8x1xf32>, %o: !tile.tile<8x128xf32>, %part: i
   } -> !tile.tile<8x1xf32>, !tile.tile<8x128xf32>
   return
 }
+
+// -----
+
+func.func @merge_c4(%m: !tile.tile<16x1xf32>, %o: !tile.tile<16x16xf32>) {
+  // expected-error@+1 {{expected 2 warps or more without cluster(...), but got 1}}
+  %s:2 = tile.merge stats(%m : !tile.tile<16x1xf32>) values(%o : !tile.tile<16x16xf32>) warps(1) {
+  ^bb0(%a: f32, %b: f32):
+    tile.yield %a, %a, %b : f32, f32, f32
+  } -> !tile.tile<16x1xf32>, !tile.tile<16x16xf32>
+  return
+}

@@ -315,3 +315,21 @@ tile.kernel private @sources(%K: memref<?x?x?x64xf32>, %start: memref<?xi32>, %O
   tile.return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_80"} {
+tile.kernel private @undivided(%O: memref<?x16xf32>, %block: index) {
+  %c0 = arith.constant 0 : index
+  %z = arith.constant 0.0 : f32
+  %m = tile.fill %z : f32 -> !tile.tile<16x1xf32>
+  %o = tile.fill %z : f32 -> !tile.tile<16x16xf32>
+  // expected-error @+1 {{expected values that one loop gives}}
+  %s:2 = tile.merge stats(%m : !tile.tile<16x1xf32>) values(%o : !tile.tile<16x16xf32>) warps(4) {
+  ^bb0(%a: f32, %b: f32):
+    tile.yield %a, %a, %b : f32, f32, f32
+  } -> !tile.tile<16x1xf32>, !tile.tile<16x16xf32>
+  tile.store %s#1, %O[%block, %c0] : !tile.tile<16x16xf32>, memref<?x16xf32>
+  tile.return
+}
+}

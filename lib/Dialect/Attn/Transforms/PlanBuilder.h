@@ -50,6 +50,8 @@ private:
                     Value heads, ArrayRef<Value> extra,
                     ValueRange packedQueries);
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
+  /// Whether a kernel is made for many parts beside that for few.
+  bool dividesParts(CombineOp combine, Value states);
   void packStates(CombineOp combine, MutableArrayRef<Value> sizes,
                   MutableArrayRef<Value> outputs);
   void convertAppend(AppendOp op);

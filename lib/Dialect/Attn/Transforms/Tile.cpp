@@ -289,6 +289,21 @@ static bool readsRow(Operation *op) {
          !arguments[positions + 2].use_empty();
 }
 
+/// Whether it is known that states are of few parts.
+static bool hasFewParts(Value states) {
+  int64_t count = cast<MemRefType>(states.getType()).getDimSize(0);
+  auto memory = states.getDefiningOp<tile::WorkspaceOp>();
+  if (memory && ShapedType::isDynamic(count))
+    count = getConstantIntValue(memory.getSizes().front()).value_or(count);
+  return !ShapedType::isDynamic(count) && count <= StatesKernel::mostFewParts;
+}
+
+bool PlanBuilder::dividesParts(CombineOp combine, Value states) {
+  MonoidOp monoid = lookupMonoid(combine, combine.getMonoidAttr());
+  return StatesKernel(combine, combine, monoid, target, {}).dividesParts() &&
+         !hasFewParts(states);
+}
+
 LogicalResult PlanBuilder::convertStates(Operation *op,
                                          FlatSymbolRefAttr monoidRef) {
   Location loc = op->getLoc();
@@ -331,20 +346,39 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
     packStates(combine, sizes, outputs);
   Value numTiles = arith::CeilDivUIOp::create(
       b, loc, sizes.back(), index(StatesKernel::blockRows(target), loc));
-  Kernel kernel = startKernel(op, operands, outputs, numTiles, {});
-  for (auto [state, memory] : llvm::zip_equal(states, whole))
-    mapping.map(state, memory);
-  StatesKernel builder(op, combine, monoid, target, kernel.func);
-  for (auto [i, operand] : llvm::enumerate(kernel.operands))
-    builder.bind(operand, kernel.func.getArgument(i));
-  if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block)))
-    return failure();
   int64_t slices = StatesKernel::countSlices(states, combine, monoid, target);
   Value grid = arith::MulIOp::create(b, loc, numTiles, index(slices, loc));
   for (Value size : ArrayRef(sizes).drop_back())
     grid = arith::MulIOp::create(b, loc, grid, size);
-  tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
-                         kernel.launchArguments);
+  // Of two kernels that are for some numbers of parts each, one has blocks.
+  using Parts = StatesKernel::Parts;
+  SmallVector<Parts, 2> kernels = {Parts::Any};
+  if (combine && dividesParts(combine, first))
+    kernels = {Parts::Few, Parts::Many};
+  for (Parts numbers : kernels) {
+    Kernel kernel = startKernel(op, operands, outputs, numTiles, {});
+    StatesKernel builder(op, combine, monoid, target, kernel.func);
+    for (auto [i, operand] : llvm::enumerate(kernel.operands))
+      builder.bind(operand, kernel.func.getArgument(i));
+    if (failed(builder.build(kernel.outputs, kernel.extra[0], kernel.block,
+                             numbers)))
+      return failure();
+    Value blocks = grid;
+    if (numbers != Parts::Any) {
+      Value areFew =
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule,
+                                memref::DimOp::create(b, loc, first, 0),
+                                index(StatesKernel::mostFewParts, loc));
+      Value none = index(0, loc);
+      bool isFew = numbers == Parts::Few;
+      blocks = arith::SelectOp::create(b, loc, areFew, isFew ? grid : none,
+                                       isFew ? none : grid);
+    }
+    tile::LaunchOp::create(b, loc, kernel.func.getName(), blocks,
+                           kernel.launchArguments);
+  }
+  for (auto [state, memory] : llvm::zip_equal(states, whole))
+    mapping.map(state, memory);
   return success();
 }
 
@@ -383,6 +417,13 @@ void PlanBuilder::packStates(CombineOp combine, MutableArrayRef<Value> sizes,
     pays =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt, blocks,
                               index(::attn::blocksAtOnce(rows, target), loc));
+    // Many parts are more work than few blocks of full tiles wait for.
+    if (dividesParts(combine, whole.front()))
+      pays = arith::OrIOp::create(
+          b, loc, pays,
+          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ugt,
+                                memref::DimOp::create(b, loc, whole.front(), 0),
+                                index(StatesKernel::mostFewParts, loc)));
   }
   Value fits =
       arith::AndIOp::create(b, loc, pack(outputs, 0).fits, pack(whole, 1).fits);

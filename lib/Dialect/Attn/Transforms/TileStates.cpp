@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileStates.h"
+#include "TileWarps.h"
 #include "attn/Analysis/Schedule.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -131,6 +132,11 @@ bool StatesKernel::multipliesAtOnce() {
          numStats() > 0 && !isExact();
 }
 
+bool StatesKernel::dividesParts() {
+  return combineOp && multipliesAtOnce() && !combineOp.getPlaces() &&
+         numFactors() == 1;
+}
+
 /// Whether the parts are sums of 16-bit values.
 bool StatesKernel::areShort() {
   auto partial = combineOp.getStates().front().getDefiningOp<PartialOp>();
@@ -215,6 +221,8 @@ SmallVector<Value> StatesKernel::multiplyParts(SmallVector<Value> state,
     begin = index(counts.back());
     state = multiplyFirst(std::move(parts), std::move(exist),
                           ArrayRef(counts).drop_front(), numParts, loadPart);
+    if (numbers == Parts::Few)
+      return state;
   }
   auto forOp =
       scf::ForOp::create(b, loc, begin, numParts, index(atOnce), state);
@@ -250,7 +258,8 @@ SmallVector<Value> StatesKernel::multiplyParts(SmallVector<Value> state,
 }
 
 LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
-                                  Value block) {
+                                  Value block, Parts numbers) {
+  this->numbers = numbers;
   b.setInsertionPointToStart(&kernel.getBody().front());
   ValueRange states =
       combineOp ? combineOp.getStates() : cast<FinalizeOp>(op).getStates();
@@ -283,14 +292,19 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
       return load(states, part, exists);
     };
     SmallVector<Value> start;
-    if (!multipliesAtOnce())
+    bool isMany = numbers == Parts::Many;
+    if (!multipliesAtOnce() || isMany)
       start = loadPart(index(0), Value());
     // As a block does that has all parts (walkParts).
-    if (isExact())
+    if (isExact() || isMany)
       start = identityState(ValueRange(start).getTypes());
     bool isBehindFirst = !isExact() && !multipliesAtOnce();
     state = multiplyParts(start, index(isBehindFirst ? 1 : 0), dim(first, 0),
                           loadPart);
+    if (isMany)
+      state = createMerge(*this, monoid, state, /*mayHideNaN=*/true,
+                          /*part=*/Value(), /*cluster=*/IntegerAttr(),
+                          b.getI64IntegerAttr(dividingWarps));
     if (combineOp.getPlaces())
       state = multiplyShared(state);
   } else {

@@ -39,11 +39,21 @@ public:
   /// Dimensions of rows of the states: 3, or 2 when packed.
   static int64_t rowRank(ValueRange states, MonoidOp monoid, bool parts);
 
-  LogicalResult build(ValueRange outputs, Value numTiles, Value block);
+  /// Which numbers of parts a kernel is for: any, or where `dividesParts` few
+  /// or more than these.
+  enum class Parts { Any, Few, Many };
+  /// Whether the warps of a block may take some of many parts each.
+  bool dividesParts();
+  static constexpr int64_t mostFewParts = 16;
+
+  LogicalResult build(ValueRange outputs, Value numTiles, Value block,
+                      Parts parts);
 
 private:
   /// Parts that a GPU's block loads at once, or twice as many where there are.
   static constexpr int64_t partsAtOnce = 8, fewParts = 2;
+  /// Warps that divide many parts.
+  static constexpr int64_t dividingWarps = 8;
 
   SmallVector<Value> load(ValueRange states, ValueRange leading,
                           Value exists = {});
@@ -76,6 +86,7 @@ private:
   SmallVector<Value> multiplyShared(SmallVector<Value> state);
 
   CombineOp combineOp;
+  Parts numbers = Parts::Any;
 };
 
 } // namespace mlir::attn

@@ -158,11 +158,11 @@ bool mlir::attn::showsNaN(MonoidOp monoid) {
 /// The statistics that states of warps are combined by. A maximum that has
 /// passed NaN scores by may be that of no keys, and such a state counts for
 /// nothing: the sum of the weights says that it is none.
-static SmallVector<Value> statisticsOf(ReductionContext &ctx,
-                                       ValueRange state) {
+static SmallVector<Value> statisticsOf(KernelBuilder &ctx, MonoidOp monoid,
+                                       ValueRange state, bool mayHideNaN) {
   SmallVector<Value> stats(state.take_front(ctx.numStats()));
-  std::optional<unsigned> sum = findSumOfWeights(ctx.monoid);
-  if (!ctx.reduction.relaxesMaximum() || !sum)
+  std::optional<unsigned> sum = findSumOfWeights(monoid);
+  if (!mayHideNaN || !sum)
     return stats;
   Value weights = state[ctx.numStats() + *sum];
   stats[0] = ctx.map({stats[0], weights}, {stats[0].getType()},
@@ -177,12 +177,22 @@ static SmallVector<Value> statisticsOf(ReductionContext &ctx,
 
 SmallVector<Value> mlir::attn::mergeWarps(ReductionContext &ctx,
                                           ValueRange state) {
-  unsigned n = ctx.numStats();
   int64_t blocks = partsOfCluster(ctx.schedule, ctx.target);
+  return createMerge(ctx, ctx.monoid, state, ctx.reduction.relaxesMaximum(),
+                     blocks > 1 ? ctx.split : Value(),
+                     blocks > 1 ? ctx.b.getI64IntegerAttr(blocks)
+                                : IntegerAttr(),
+                     /*warps=*/IntegerAttr());
+}
+
+SmallVector<Value> mlir::attn::createMerge(KernelBuilder &ctx, MonoidOp monoid,
+                                           ValueRange state, bool mayHideNaN,
+                                           Value part, IntegerAttr cluster,
+                                           IntegerAttr warps) {
+  unsigned n = ctx.numStats();
   auto merge = tile::MergeOp::create(
-      ctx.b, state.getTypes(), statisticsOf(ctx, state), state.drop_front(n),
-      blocks > 1 ? ctx.split : Value(),
-      blocks > 1 ? ctx.b.getI64IntegerAttr(blocks) : IntegerAttr());
+      ctx.b, state.getTypes(), statisticsOf(ctx, monoid, state, mayHideNaN),
+      state.drop_front(n), part, cluster, warps);
   OpBuilder::InsertionGuard guard(ctx.b);
   SmallVector<Type> types;
   for (Value stat : state.take_front(n))

@@ -56,6 +56,12 @@ bool showsNaN(MonoidOp monoid);
 /// units of the monoid.
 SmallVector<Value> mergeWarps(ReductionContext &ctx, ValueRange state);
 
+/// One state of those that several places have. With `mayHideNaN` a maximum may
+/// have passed a NaN by, which a sum of weights shows.
+SmallVector<Value> createMerge(KernelBuilder &ctx, MonoidOp monoid,
+                               ValueRange state, bool mayHideNaN, Value part,
+                               IntegerAttr cluster, IntegerAttr warps);
+
 } // namespace mlir::attn
 
 #endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEWARPS_H

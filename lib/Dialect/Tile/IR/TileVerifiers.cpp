@@ -493,6 +493,11 @@ LogicalResult MergeOp::verify() {
       blocks < 2 || blocks > mostBlocksOfCluster)
     return emitOpError("expected clusters of 2 to ")
            << mostBlocksOfCluster << " blocks, but got " << blocks;
+  // (C4)
+  if (getWarps() && (*getWarps() < 2 || getCluster()))
+    return emitOpError(
+               "expected 2 warps or more without cluster(...), but got ")
+           << *getWarps();
   Type f32 = Float32Type::get(getContext());
   yields.append({f32, f32});
   if (failed(verifyResults(*this, types)))

@@ -46,12 +46,14 @@ struct Pipeliner {
 private:
   LogicalResult noteRows(Operation *op);
   LogicalResult analyseRows();
+  LogicalResult analyseMerge();
   LogicalResult analyseLoad(tile::LoadOp load);
   LogicalResult analyseStep(tile::LoadOp load, bool early, bool tf32);
   LogicalResult chooseStages();
   void assignRings();
   void chooseQueryForm();
   ::attn::onchip::StepRegisters stepRegisters();
+  Value createMergeScratch();
   void rewriteLaunch(tile::LaunchOp launch, bool takesCount);
 
   tile::KernelOp kernel;
@@ -186,10 +188,33 @@ LogicalResult Pipeliner::analyseRows() {
     plan.warpRows = maxWarpRows;
   if (plan.rows <= maxWarpRows && plan.rows != plan.blockQ)
     plan.warpRows = plan.rows;
+  if (failed(analyseMerge()))
+    return failure();
   int64_t maxWarps = target.maxThreads / ::attn::TargetInfo::warpThreads;
   if (plan.warps() > maxWarps)
     return kernel.emitOpError("expected at most ")
            << maxWarps * plan.warpRows << " rows, but got " << plan.blockQ;
+  return success();
+}
+
+/// The loop that warps divide, where they do.
+LogicalResult Pipeliner::analyseMerge() {
+  kernel.walk([&](tile::MergeOp merge) {
+    if (merge.getWarps())
+      plan.merge = merge;
+  });
+  if (!plan.merge)
+    return success();
+  plan.dividing = *plan.merge.getWarps();
+  for (Value value : plan.merge.getValues()) {
+    auto loop = value.getDefiningOp<scf::ForOp>();
+    if (!loop || (plan.divided && plan.divided != loop))
+      return plan.merge.emitOpError("expected values that one loop gives");
+    plan.divided = loop;
+  }
+  if (!plan.divided || plan.blockQ != plan.warpRows)
+    return plan.merge.emitOpError("expected a loop over tiles of ")
+           << plan.warpRows << " rows, but got " << plan.blockQ;
   return success();
 }
 
@@ -462,6 +487,19 @@ LogicalResult Pipeliner::analyse() {
 // The kernel and its launches
 //===----------------------------------------------------------------------===//
 
+/// Shared memory for the states of all warps.
+Value Pipeliner::createMergeScratch() {
+  int64_t words = 0;
+  for (Type type : plan.merge.getResultTypes())
+    words += cast<tile::TileType>(type).getNumElements();
+  return SmemAllocOp::create(
+      b, kernel.getLoc(),
+      SmemType::get(b.getContext(), plan.warps(), words, b.getF32Type(),
+                    /*swizzle=*/0, /*boxes=*/1, /*pitch=*/plan.warps(),
+                    /*transposed=*/false),
+      /*offset=*/IntegerAttr());
+}
+
 LogicalResult Pipeliner::run() {
   Location loc = kernel.getLoc();
   MLIRContext *context = kernel.getContext();
@@ -505,6 +543,9 @@ LogicalResult Pipeliner::run() {
                       /*swizzle=*/0, /*boxes=*/1, /*pitch=*/warps,
                       /*transposed=*/false),
         /*offset=*/IntegerAttr());
+
+  if (plan.merge)
+    plan.mergeScratch = createMergeScratch();
 
   FailureOr<SchedulerOp> scheduler = work.createScheduler(
       b, mapping, ScheduleKind::Grid, /*tickets=*/Value(),

@@ -64,8 +64,14 @@ struct CopyPlan {
   /// Columns of the widest reduction over the block's rows, 0: there is none.
   int64_t exchangeCols = 0;
   Value exchange, barrier;
+  /// What warps that have the same rows do together: steps of a loop, whose
+  /// states one op makes one.
+  tile::MergeOp merge;
+  scf::ForOp divided;
+  Value mergeScratch;
+  int64_t dividing = 0;
 
-  int64_t warps() const { return blockQ / warpRows; }
+  int64_t warps() const { return dividing ? dividing : blockQ / warpRows; }
   bool isStep(Operation *op) const { return placeOf.contains(op); }
   const StepTile &place(Operation *load) const {
     return steps[placeOf.lookup(load)];
@@ -102,6 +108,11 @@ private:
   Value takeRows(Value operand);
   LogicalResult cloneRows(tile::RowsOp rows);
   LogicalResult cloneTileOp(Operation *op);
+  /// This warp's steps of a loop that the block's warps divide.
+  void divideSteps(Value &lower, Value &step);
+  void cloneMerge(tile::MergeOp op);
+  /// One of the warps that have the same rows stores them.
+  void storeOnce(Operation *store);
   LogicalResult reduceRows(tile::ReduceOp op);
   LogicalResult cloneBits(tile::BitsOp op);
   VecType colVec(int64_t size, Type element);

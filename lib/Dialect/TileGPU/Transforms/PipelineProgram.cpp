@@ -38,22 +38,6 @@ Value PipelineProgram::toI32(Value value) {
                                             value);
 }
 
-Value PipelineProgram::memberRow(Location loc, Type type) {
-  Value row = arith::MulIOp::create(b, loc, member, i32(plan.warpRows, loc));
-  return type.isIndex() ? arith::IndexCastOp::create(b, loc, type, row) : row;
-}
-
-/// Rows of a member's tile start at its own row of the block's tile.
-void PipelineProgram::adjustRow(Operation *op, MutableOperandRange indices,
-                                bool vector) {
-  OpOperand &row = indices[indices.size() - (vector ? 1 : 2)];
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(op);
-  Location loc = op->getLoc();
-  row.set(arith::AddIOp::create(b, loc, row.get(),
-                                memberRow(loc, b.getIndexType())));
-}
-
 //===----------------------------------------------------------------------===//
 // Control flow
 //===----------------------------------------------------------------------===//
@@ -193,6 +177,8 @@ LogicalResult PipelineProgram::cloneFor(scf::ForOp op) {
   Value lower = bound(op.getLowerBound());
   Value upper = bound(op.getUpperBound());
   Value step = bound(op.getStep());
+  if (op == plan.divided)
+    divideSteps(lower, step);
 
   std::optional<Ahead> own = analyseLoop(op);
   // Where tiles were passed over, the last reads of a slot may be from any step
@@ -588,6 +574,10 @@ LogicalResult PipelineProgram::cloneTileOp(Operation *op) {
       return reduceRows(reduce);
   if (auto bits = dyn_cast<tile::BitsOp>(op))
     return cloneBits(bits);
+  if (auto merge = dyn_cast<tile::MergeOp>(op); merge && merge == plan.merge) {
+    cloneMerge(merge);
+    return success();
+  }
   if (auto any = dyn_cast<tile::AnyOp>(op))
     if (plan.warps() > 1 && !any.getByRows() &&
         convert(any.getValue().getType()) != any.getValue().getType())
@@ -613,6 +603,8 @@ LogicalResult PipelineProgram::cloneTileOp(Operation *op) {
         arith::AddIOp::create(b, op->getLoc(), store.getRow(),
                               memberRow(op->getLoc(), b.getIndexType())));
   }
+  if (plan.merge && isa<tile::StoreOp>(clone))
+    storeOnce(clone);
   auto map = dyn_cast<tile::MapOp>(clone);
   if (!map || !narrowed)
     return success();

@@ -85,6 +85,10 @@ def Tile_MergeOp : Tile_Op<"merge", [
     `part` and `cluster(c)` the states of the c blocks of a cluster are combined,
     too, in the order of their parts of the keys.
 
+    With `warps(n)` each of n warps takes every n-th step of the loop that gives the
+    values, from what the loop starts with, which is to be the identity, and behind
+    the op each has the whole state.
+
     Example:
 
     ```mlir
@@ -113,7 +117,9 @@ def Tile_MergeOp : Tile_Op<"merge", [
     Arg<Optional<Index>, "The part of the keys that this block of a cluster "
         "has; goes with `cluster`.">:$part,
     Arg<OptionalAttr<I64Attr>, "Number of blocks of a cluster whose states are "
-        "combined, 2 to 8; those of one block if absent.">:$cluster);
+        "combined, 2 to 8; those of one block if absent.">:$cluster,
+    Arg<OptionalAttr<I64Attr>, "Number of warps that divide the loop's steps, 2 or "
+        "more; goes without `cluster`.">:$warps);
   let results = (outs
     Res<Variadic<Tile_TileType>, "The state: statistics, then values.">:$results);
   let regions = (region SizedRegion<1>:$body);
@@ -121,7 +127,7 @@ def Tile_MergeOp : Tile_Op<"merge", [
     `stats` `(` $stats `:` type($stats) `)`
     `values` `(` $values `:` type($values) `)`
     (`part` `(` $part^ `)`)? (`cluster` `(` $cluster^ `)`)?
-    attr-dict-with-keyword $body `->` type($results)
+    (`warps` `(` $warps^ `)`)? attr-dict-with-keyword $body `->` type($results)
   }];
   let hasVerifier = 1;
 }
