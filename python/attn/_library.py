@@ -7,6 +7,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import ctypes
 import os
 import signal
+import threading
 from ctypes import POINTER, c_char_p, c_double, c_int32, c_int64, c_size_t, c_void_p
 
 API_VERSION = 10
@@ -315,11 +316,18 @@ def _interrupt_function():
 _interrupt_callback, _interrupt = _interrupt_function()
 
 
+def interrupt():
+    """What a run of this thread asks whether Ctrl-C was pressed, or None: Python tells
+    the main thread alone, and ends a thread that asks when it ends itself."""
+    is_main = threading.get_ident() == threading.main_thread().ident
+    return _interrupt if is_main else None
+
+
 def run_options(device=None):
     """AttnRunOptions for a run that Ctrl-C ends, on the host or a GPU."""
     return RunOptions(
         structSize=ctypes.sizeof(RunOptions),
-        interrupt=_interrupt,
+        interrupt=interrupt(),
         place=0 if device is None else 1,  # AttnPlace of attn.h
     )
 

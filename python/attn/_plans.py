@@ -201,6 +201,7 @@ class Packed:
             result = make()
             words[slot] = address(result)
             results.append(result)
+        words[self._interrupt] = c.interrupt() or 0
         if self._device is not None:
             words[self._stream] = arrays.stream_of(self._device) or 0
         start = ctypes.addressof(words)

@@ -8,6 +8,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
 import os
 import signal
+import subprocess
+import sys
 import threading
 import time
 
@@ -99,3 +101,20 @@ except KeyboardInterrupt:
 assert done.wait(60)
 assert np.abs(results[0] - 1).max() < 1e-5
 print("interrupt")
+
+
+# A thread that runs when Python ends asks nothing of it.
+ENDS = """
+import threading, time, numpy as np, attn
+q = np.ones((1, 2, 3000, 64), "f4")
+def work():
+    while True:
+        attn.attention(q, q, q)
+for _ in range(2):
+    threading.Thread(target=work, daemon=True).start()
+attn.attention(q[:, :, :8], q, q)
+time.sleep(0.6)
+"""
+for _ in range(3):
+    ended = subprocess.run([sys.executable, "-c", ENDS], timeout=120)
+    assert ended.returncode == 0, ended.returncode
