@@ -1,7 +1,8 @@
 # RUN: %python %s 10 1 emulator:sm_90a
-"""Decode with parts of the keys in the blocks of a cluster, against float64: random
-lengths on the device, none of a sequence among them, NaN behind them, live NaN, parts
-without keys, rows that see none, sinks, windows, pages, heads that cannot be packed.
+"""Decode with parts of the keys in the blocks of a cluster, or with more than sixteen
+parts, which the warps of a block divide, against float64: random lengths on the
+device, none of a sequence among them, NaN behind them, live NaN, parts without keys,
+rows that see none, sinks, windows, pages, heads that cannot be packed.
 `cluster_parts.py CASES SEED TARGET`; with the target cuda, tensors of torch.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
@@ -23,6 +24,8 @@ import attn
 CASES, SEED, TARGET = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 SCHEDULE = ("schedule = #attn.schedule<block_q = 8, rows = 8, block_k = %d, "
             "splits = %d, cluster = %d, loop = %s, pack_heads = %s>")
+MANY = ("schedule = #attn.schedule<block_q = 16, rows = 16, block_k = %d, "
+        "splits = %d, loop = %s, pack_heads = %s>")
 LOOPS = ("peeled", "masked", "plain")
 
 
@@ -86,8 +89,10 @@ def draw(rng):
         k, v, options["block_table"] = in_pages(rng, k, v, lengths, page)
     elif rng.random() < 0.3:  # heads that do not follow each other as rows do
         q = np.ascontiguousarray(q.transpose(2, 0, 1, 3)).transpose(1, 2, 0, 3)
-    cut = SCHEDULE % (keys, cluster, cluster, LOOPS[rng.integers(3)],
-                      ("true", "false")[int(rng.random() < 0.3)])
+    form = LOOPS[rng.integers(3)], ("true", "false")[int(rng.random() < 0.3)]
+    cut = SCHEDULE % (keys, cluster, cluster, *form)
+    if rng.random() < 0.3:
+        cut = MANY % (min(keys, 64), rng.choice((17, 24, 33, 70)), *form)
     return (q, k, v), options, (o, lse), cut
 
 
