@@ -39,13 +39,10 @@ class _Program:
     keys matters, of a block's states, too."""
 
     def __init__(self, desc, inputs, target):
-        texts = []
-        take = c._TEXT(lambda text, user: texts.append(text.decode()))
         names = ",".join(inputs).encode()
-        c.check(
-            c.lib.attnDifferentiateAttention(ctypes.byref(desc), names, take, None)
+        self.text = c.text_of(
+            c.lib.attnDifferentiateAttention, ctypes.byref(desc), names
         )
-        self.text = texts[0]
         whole = _kernel.compile_text(self.text, target=target, keep_ir=False)
         count = c.lib.attnKernelNumEntries(whole._pointer)
         entries = {
@@ -112,12 +109,9 @@ def differentiate(text: str, *, inputs: Any = None, source_name: str = None) -> 
     data = text.encode() if isinstance(text, str) else text
     if inputs is not None:
         inputs = ",".join(checks.names("inputs", inputs, "arguments"))
-    texts = []
-    take = c._TEXT(lambda text, user: texts.append(text.decode()))
     names = None if inputs is None else inputs.encode()
     source = None if source_name is None else str(source_name).encode()
-    c.check(c.lib.attnDifferentiate(data, len(data), names, source, take, None))
-    return texts[0]
+    return c.text_of(c.lib.attnDifferentiate, data, len(data), names, source)
 
 
 def clear() -> None:

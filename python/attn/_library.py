@@ -141,7 +141,6 @@ class DeviceKernel(ctypes.Structure):
 
 
 _TENSORS = POINTER(Tensor)
-_TEXT = ctypes.CFUNCTYPE(None, c_char_p, c_void_p)
 _IDS = [c_void_p, POINTER(c_int64), c_size_t]
 
 # name: (result, arguments). A result of c_void_p named "error" is an
@@ -167,14 +166,14 @@ _FUNCTIONS = {
         c_void_p,
         [c_void_p, POINTER(AttentionDesc), POINTER(CompileOptions), POINTER(c_void_p)],
     ),
-    "attnMonoidOutputs": (c_void_p, [c_char_p, _TEXT, c_void_p]),
+    "attnMonoidOutputs": (c_void_p, [c_char_p, c_void_p, c_void_p]),
     "attnDifferentiate": (
         c_void_p,
-        [c_char_p, c_size_t, c_char_p, c_char_p, _TEXT, c_void_p],
+        [c_char_p, c_size_t, c_char_p, c_char_p, c_void_p, c_void_p],
     ),
     "attnDifferentiateAttention": (
         c_void_p,
-        [POINTER(AttentionDesc), c_char_p, _TEXT, c_void_p],
+        [POINTER(AttentionDesc), c_char_p, c_void_p, c_void_p],
     ),
     "attnAttention": (
         c_void_p,
@@ -332,12 +331,44 @@ def run_options(device=None):
     )
 
 
+def _c_function(name, result, *arguments):
+    function = getattr(ctypes.CDLL(None), name)
+    function.restype = result
+    function.argtypes = arguments
+    return function
+
+
+_open_memstream = _c_function(
+    "open_memstream", c_void_p, POINTER(c_void_p), POINTER(c_size_t)
+)
+_fclose = _c_function("fclose", c_int32, c_void_p)
+_free = _c_function("free", None, c_void_p)
+_fputs = ctypes.cast(ctypes.CDLL(None).fputs, c_void_p)
+
+
+def text_of(function, *arguments):
+    """The text that a function of libattn gives an AttnText, its last arguments. C
+    takes it: when Python ends, it ends a thread that calls back, which would unwind
+    the library's frames."""
+    text, size = c_void_p(), c_size_t()
+    stream = _open_memstream(ctypes.byref(text), ctypes.byref(size))
+    if not stream:
+        raise MemoryError
+    try:
+        error = function(*arguments, _fputs, stream)
+    finally:
+        _fclose(stream)
+    try:
+        check(error)
+        return ctypes.string_at(text.value, size.value).decode()
+    finally:
+        _free(text)
+
+
 def monoid_outputs(monoid):
     """The names of the outputs of a monoid, a name or text."""
-    texts = []
-    take = _TEXT(lambda text, user: texts.append(text.decode()))
-    check(lib.attnMonoidOutputs(monoid.encode(), take, None))
-    return tuple(name.strip() for name in texts[0].split(",") if name.strip())
+    names = text_of(lib.attnMonoidOutputs, monoid.encode())
+    return tuple(name.strip() for name in names.split(",") if name.strip())
 
 
 def go_on(error):
