@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Ptxas.h"
+#include "CacheFolder.h"
 #include "attn/Runtime/Cuda.h"
 #include "llvm/ADT/SmallString.h"
 #include "llvm/ADT/StringExtras.h"
@@ -30,8 +31,16 @@ std::string attn::findPtxas() {
   std::string given = getVariable("ATTN_PTXAS");
   if (given == "none")
     return "";
-  if (!given.empty())
-    return sys::fs::can_execute(given) ? given : "";
+  if (!given.empty()) {
+    if (sys::fs::can_execute(given))
+      return given;
+    warnOnce(
+        Warning::Assembler,
+        "expected ATTN_PTXAS to be 'none' or the path of a program, but got "
+        "'" +
+            given + "'; the driver compiles the code when it loads it");
+    return "";
+  }
   if (ErrorOr<std::string> found = sys::findProgramByName("ptxas"))
     return *found;
   for (std::string folder : {getVariable("CUDA_HOME"), getVariable("CUDA_PATH"),
