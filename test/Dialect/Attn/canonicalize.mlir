@@ -114,3 +114,36 @@ func.func @states(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
       -> tensor<4x?x?x?x64xf32>, tensor<4x?x?x?xf32>
   return %s#1 : tensor<4x?x?x?xf32>
 }
+
+// A mask that folds to false is one of no keys; with a base, positions may be below 0.
+// CHECK-LABEL: func.func @never
+func.func @never(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                 %v: tensor<?x?x?x64xf32>, %base: i32)
+    -> (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) {
+  // CHECK: attn.aggregate
+  // CHECK: mask {
+  // CHECK-NEXT: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[KEY:.*]]: i32):
+  // CHECK-NEXT: %[[ZERO:.*]] = arith.constant 0 : i32
+  // CHECK-NEXT: %[[NONE:.*]] = arith.cmpi slt, %[[KEY]], %[[ZERO]] : i32
+  // CHECK-NEXT: attn.yield %[[NONE]] : i1
+  %o = attn.aggregate @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>)
+    mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %near = arith.cmpi sle, %i, %j : i32
+      %no = arith.constant false
+      %both = arith.andi %near, %no : i1
+      attn.yield %both : i1
+    } -> tensor<?x?x?x64xf32>
+  // CHECK: attn.aggregate
+  // CHECK: arith.constant false
+  // CHECK-NEXT: attn.yield
+  %p = attn.aggregate @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>) key_base(%base : i32)
+    mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+      %no = arith.constant false
+      attn.yield %no : i1
+    } -> tensor<?x?x?x64xf32>
+  return %o, %p : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>
+}

@@ -5,11 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 // A reduction in canonical form captures only what its regions read, each value
-// once and no constants; a region that says nothing is absent; results that
-// nobody uses are gone. All of it is exact.
+// once and no constants; a region that says nothing is absent, and a mask that
+// takes no key has a bound that says so; results that nobody uses are gone. All
+// of it is exact.
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/IR/Attn.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -111,6 +113,28 @@ template <typename OpT> struct DropTrivialRegions : OpRewritePattern<OpT> {
   }
 };
 
+/// A mask that is always false takes keys below 0: its bounds say that there
+/// are none, as of a sequence without keys, and what is built of a step still
+/// reads its products. Positions with a base may be below 0.
+template <typename OpT> struct BoundDeadMask : OpRewritePattern<OpT> {
+  using OpRewritePattern<OpT>::OpRewritePattern;
+  LogicalResult matchAndRewrite(OpT op, PatternRewriter &rewriter) const final {
+    Region &mask = op.getMask();
+    if (mask.empty() || op.getRowBase() || op.getKeyBase())
+      return failure();
+    Operation *yield = mask.front().getTerminator();
+    if (!matchPattern(yield->getOperand(0), m_Zero()))
+      return failure();
+    Location loc = yield->getLoc();
+    rewriter.setInsertionPoint(yield);
+    Value zero = arith::ConstantIntOp::create(rewriter, loc, 0, 32);
+    Value none = arith::CmpIOp::create(rewriter, loc, arith::CmpIPredicate::slt,
+                                       mask.getArgument(3), zero);
+    rewriter.modifyOpInPlace(yield, [&] { yield->setOperand(0, none); });
+    return success();
+  }
+};
+
 /// Results without uses are dropped, where the op has a finalize region of its
 /// own; of default outputs, the trailing ones.
 struct DropUnusedResults : OpRewritePattern<AggregateOp> {
@@ -162,17 +186,17 @@ struct DropUnusedResults : OpRewritePattern<AggregateOp> {
 void AggregateOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                               MLIRContext *context) {
   patterns.add<SimplifyCaptures<AggregateOp>, DropTrivialRegions<AggregateOp>,
-               DropUnusedResults>(context);
+               BoundDeadMask<AggregateOp>, DropUnusedResults>(context);
 }
 
 void ScoresOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                            MLIRContext *context) {
-  patterns.add<SimplifyCaptures<ScoresOp>, DropTrivialRegions<ScoresOp>>(
-      context);
+  patterns.add<SimplifyCaptures<ScoresOp>, DropTrivialRegions<ScoresOp>,
+               BoundDeadMask<ScoresOp>>(context);
 }
 
 void PartialOp::getCanonicalizationPatterns(RewritePatternSet &patterns,
                                             MLIRContext *context) {
-  patterns.add<SimplifyCaptures<PartialOp>, DropTrivialRegions<PartialOp>>(
-      context);
+  patterns.add<SimplifyCaptures<PartialOp>, DropTrivialRegions<PartialOp>,
+               BoundDeadMask<PartialOp>>(context);
 }
