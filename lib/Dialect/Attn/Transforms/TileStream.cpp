@@ -21,6 +21,7 @@
 #include "TurnRows.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -296,6 +297,42 @@ static SmallVector<Value> streamLists(ReductionContext &ctx, ValueRange state) {
                           state, bodies);
 }
 
+/// Whether a tensor is empty that scores or the mask read an element of for
+/// each row or key. An index is brought into its tensor, which has to have one.
+static Value readsEmpty(ReductionContext &ctx) {
+  ValueRange captures = ctx.reduction.getCaptureOperands();
+  llvm::SmallSetVector<std::pair<Value, int64_t>, 4> extents;
+  auto collect = [&](Region &region, unsigned firstPosition) {
+    if (region.empty())
+      return;
+    unsigned firstCapture = region.getNumArguments() - captures.size();
+    auto depends = [&](Value index) {
+      return dependsOn(index, region.getArgument(firstPosition + 2)) ||
+             dependsOn(index, region.getArgument(firstPosition + 3));
+    };
+    region.walk([&](tensor::ExtractOp extract) {
+      auto argument = dyn_cast<BlockArgument>(extract.getTensor());
+      if (!argument || argument.getArgNumber() < firstCapture)
+        return;
+      auto type = cast<RankedTensorType>(argument.getType());
+      for (auto [d, index] : llvm::enumerate(extract.getIndices()))
+        if (type.isDynamicDim(d) && depends(index))
+          extents.insert({captures[argument.getArgNumber() - firstCapture], d});
+    });
+  };
+  collect(ctx.reduction.getMaskBody(), 0);
+  collect(ctx.reduction.getScoreBody(),
+          ctx.reduction.getQueryOperands().size());
+  Value any;
+  for (auto [capture, d] : extents) {
+    Value extent =
+        memref::DimOp::create(ctx.b, ctx.loc, ctx.arg(capture), int64_t(d));
+    Value empty = ctx.cmp(arith::CmpIPredicate::eq, extent, ctx.index(0));
+    any = any ? arith::OrIOp::create(ctx.b, any, empty).getResult() : empty;
+  }
+  return any;
+}
+
 KeyRangeProblem mlir::attn::describeRanges(ReductionContext &ctx) {
   KeyRangeProblem problem;
   problem.numKeys = problem.limit = ctx.numKeys;
@@ -303,6 +340,10 @@ KeyRangeProblem mlir::attn::describeRanges(ReductionContext &ctx) {
     problem.limit = ctx.select(
         ctx.cmp(arith::CmpIPredicate::sgt, ctx.liveRows, ctx.index(0)),
         ctx.numKeys, ctx.index(0));
+  // Of others, what runs the entry has compared the sizes of captures.
+  if (ctx.hasOwnSizes)
+    if (Value empty = readsEmpty(ctx))
+      problem.limit = ctx.select(empty, ctx.index(0), problem.limit);
   if (!ctx.reduction.getMaskBody().empty()) {
     readMask(ctx);
     problem.mask = &*ctx.mask;
