@@ -36,6 +36,15 @@ static Value scale(Emitter &e, Value factor, Value value) {
   return e.select(zero, e.cf(0.0f), e.fmul(factor, value));
 }
 
+/// Which element of a statistic is beside register `i` of a value.
+static int64_t keyOf(Type value, int64_t i, bool byRow) {
+  auto frag = dyn_cast<FragType>(value);
+  if (!frag)
+    return i;
+  FragShape shape(frag);
+  return byRow ? shape.rowKey(i) : shape.colKey(i);
+}
+
 /// alpha x + beta y.
 static Value blend(Emitter &e, Value alpha, Value x, Value beta, Value y) {
   return e.fadd(scale(e, alpha, x), scale(e, beta, y));
@@ -63,13 +72,8 @@ static LogicalResult mergeInto(KernelContext &k, MergeStatesOp op,
   }
   for (auto [value, from, type] :
        llvm::zip_equal(state.values, other.values, valueTypes)) {
-    auto frag = dyn_cast<FragType>(type);
     for (int64_t i = 0, n = value.size(); i < n; ++i) {
-      int64_t key = i;
-      if (frag) {
-        FragShape shape(frag);
-        key = byRow ? shape.rowKey(i) : shape.colKey(i);
-      }
+      int64_t key = keyOf(type, i, byRow);
       value[i] = blend(k.e, alphas[key], value[i], betas[key], from[i]);
     }
   }
@@ -110,13 +114,8 @@ static LogicalResult mergeAtOnce(KernelContext &k, MergeStatesOp op,
     }
     for (auto [sum, value, type] :
          llvm::zip_equal(sums, state.values, valueTypes)) {
-      auto frag = dyn_cast<FragType>(type);
       for (int64_t i = 0, n = value.size(); i < n; ++i) {
-        int64_t key = i;
-        if (frag) {
-          FragShape shape(frag);
-          key = byRow ? shape.rowKey(i) : shape.colKey(i);
-        }
+        int64_t key = keyOf(type, i, byRow);
         Value scaled = scale(e, factors[key], value[i]);
         if (int64_t(sum.size()) < n)
           sum.push_back(scaled);

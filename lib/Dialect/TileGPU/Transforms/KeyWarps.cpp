@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MemberRows.h"
 #include "SpecializeWarps.h"
 
 using namespace mlir;
@@ -58,22 +59,12 @@ void Consumer::cloneMerge(tile::MergeOp merge) {
           .getResult(0);
     });
   };
-  auto cloneBody = [&](MergeStatesOp merged) {
-    OpBuilder::InsertionGuard guard(b);
-    Block &from = merge.getBody().front();
-    Block *body = b.createBlock(&merged.getBody());
-    for (BlockArgument argument : from.getArguments())
-      mapping.map(argument, body->addArgument(argument.getType(), loc));
-    for (Operation &op : from.without_terminator())
-      b.clone(op, mapping);
-    YieldOp::create(b, loc, lookup(from.getTerminator()->getOperands()));
-  };
   auto merged = MergeStatesOp::create(
       b, loc, heldAs(plan.channels), MergeScope::Warps,
       inRegisters(merge.getStats()), inRegisters(merge.getValues()),
       plan.mergeScratch, /*ring=*/Value(), /*counter=*/Value(),
       /*part=*/Value(), b.getI64IntegerAttr(plan.keyWarps));
-  cloneBody(merged);
+  cloneMergeBody(b, mapping, merge, merged);
   int64_t channels = plan.channels;
   if (plan.mergedBlocks > 1) {
     mergedPart = toI32(merge.getPart());
@@ -85,7 +76,7 @@ void Consumer::cloneMerge(tile::MergeOp merge) {
         state.take_front(numStats), state.drop_front(numStats),
         /*scratch=*/Value(), plan.mergeRing, items, mergedPart,
         b.getI64IntegerAttr(plan.mergedBlocks));
-    cloneBody(merged);
+    cloneMergeBody(b, mapping, merge, merged);
   }
   for (auto [before, after] :
        llvm::zip_equal(merge.getResults(), merged.getResults())) {

@@ -11,10 +11,37 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MemberRows.h"
 #include "PipelineCopies.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
+
+void tile_gpu::addMemberRow(OpBuilder &b, Operation *op,
+                            MutableOperandRange indices, bool vector,
+                            function_ref<Value()> memberRow) {
+  OpOperand &row = indices[indices.size() - (vector ? 1 : 2)];
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(op);
+  row.set(arith::AddIOp::create(b, op->getLoc(), row.get(), memberRow()));
+}
+
+void tile_gpu::cloneMergeBody(OpBuilder &b, IRMapping &mapping,
+                              tile::MergeOp from, MergeStatesOp to) {
+  OpBuilder::InsertionGuard guard(b);
+  Location loc = from.getLoc();
+  Block &own = from.getBody().front();
+  Block *body = b.createBlock(&to.getBody());
+  for (BlockArgument argument : own.getArguments())
+    mapping.map(argument, body->addArgument(argument.getType(), loc));
+  for (Operation &op : own.without_terminator())
+    b.clone(op, mapping);
+  YieldOp::create(
+      b, loc,
+      llvm::map_to_vector(own.getTerminator()->getOperands(), [&](Value value) {
+        return mapping.lookupOrDefault(value);
+      }));
+}
 
 Value PipelineProgram::memberRow(Location loc, Type type) {
   if (plan.merge)
@@ -23,15 +50,10 @@ Value PipelineProgram::memberRow(Location loc, Type type) {
   return type.isIndex() ? arith::IndexCastOp::create(b, loc, type, row) : row;
 }
 
-/// Rows of a member's tile start at its own row of the block's tile.
 void PipelineProgram::adjustRow(Operation *op, MutableOperandRange indices,
                                 bool vector) {
-  OpOperand &row = indices[indices.size() - (vector ? 1 : 2)];
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(op);
-  Location loc = op->getLoc();
-  row.set(arith::AddIOp::create(b, loc, row.get(),
-                                memberRow(loc, b.getIndexType())));
+  addMemberRow(b, op, indices, vector,
+               [&] { return memberRow(op->getLoc(), b.getIndexType()); });
 }
 
 void PipelineProgram::divideSteps(Value &lower, Value &step) {
@@ -63,21 +85,10 @@ void PipelineProgram::cloneMerge(tile::MergeOp merge) {
       MergeScope::Warps, inRegisters(merge.getStats()),
       inRegisters(merge.getValues()), plan.mergeScratch, /*ring=*/Value(),
       /*counter=*/Value(), /*part=*/Value(), b.getI64IntegerAttr(plan.warps()));
-  OpBuilder::InsertionGuard guard(b);
   for (auto [before, after] :
        llvm::zip_equal(merge.getResults(), merged.getResults()))
     mapping.map(before, asTile(loc, after, before.getType()));
-  Block &from = merge.getBody().front();
-  Block *body = b.createBlock(&merged.getBody());
-  for (BlockArgument argument : from.getArguments())
-    mapping.map(argument, body->addArgument(argument.getType(), loc));
-  for (Operation &op : from.without_terminator())
-    b.clone(op, mapping);
-  YieldOp::create(b, loc,
-                  llvm::map_to_vector(from.getTerminator()->getOperands(),
-                                      [&](Value value) {
-                                        return mapping.lookupOrDefault(value);
-                                      }));
+  cloneMergeBody(b, mapping, merge, merged);
 }
 
 void PipelineProgram::storeOnce(Operation *store) {

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MemberRows.h"
 #include "SpecializeWarps.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
@@ -375,15 +376,10 @@ Value Consumer::memberChannel(Location loc, Type type) {
                         : channel;
 }
 
-/// Rows of a member's tile start at its own row of the block's tile.
 void Consumer::adjustRow(Operation *op, MutableOperandRange indices,
                          bool vector) {
-  OpOperand &row = indices[indices.size() - (vector ? 1 : 2)];
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPoint(op);
-  Location loc = op->getLoc();
-  row.set(arith::AddIOp::create(b, loc, row.get(),
-                                memberRow(loc, b.getIndexType())));
+  addMemberRow(b, op, indices, vector,
+               [&] { return memberRow(op->getLoc(), b.getIndexType()); });
 }
 
 void Consumer::cloneLoad(tile::LoadOp load) {
