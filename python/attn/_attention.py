@@ -276,11 +276,11 @@ def attention(
                     captures=captures,
                     block_mask=block_mask,
                     dropout_p=dropout_p,
-                    dropout_rng=dropout_rng,
                     deterministic=deterministic,
                 )
-                if _torch_eager.serves(tensors, options):
-                    return _torch_eager.attention(tensors, options)
+                key = _torch_eager.key_of(tensors, options)
+                if key is not None:
+                    return _torch_eager.attention(tensors, options, key, dropout_rng)
             from . import _torch_operator
 
             return _torch_operator.attention(

@@ -25,6 +25,8 @@ TENSORS = ("q", "k", "v", "mask", "bias", "alibi_slopes", "sinks", "kv_lengths")
 TENSORS += ("cu_seqlens_q", "cu_seqlens_k")
 _REAL = ("q", "k", "v", "bias", "alibi_slopes", "sinks")
 _KINDS = (torch.Tensor, torch.nn.Parameter)
+_ALL = frozenset(_KINDS)
+_MAYBE = _ALL | {type(None)}
 
 # Templates of plans by what makes calls alike, and what such calls run (_Runs), where
 # that is known: sizes that never come back must not fill the memory.
@@ -33,19 +35,17 @@ _templates = {}
 _runs = {}
 
 
-def serves(tensors: tuple, options: dict) -> bool:
-    """Whether a call of these tensors, in the order of TENSORS, and options can be
-    served here: nothing but autograd sees it, and the tensors, those of `captures`
-    included, are all that wants a gradient."""
-    if options["block_mask"] is not None:
-        return False
+def key_of(tensors: tuple, options: dict) -> Any:
+    """What calls that are like this one have in common beside their tensors, or None
+    where it cannot be served here: nothing but autograd sees it, and the tensors, in
+    the order of TENSORS, and those of `captures` are all that wants a gradient."""
+    if options["block_mask"] is not None or not _MAYBE.issuperset(map(type, tensors)):
+        return None
     captures = options["captures"]
     if captures is not None and not _are_plain(captures, options):
-        return False
-    if any(x is not None and type(x) not in _KINDS for x in tensors):
-        return False
+        return None
     plain = _plans.plain_of(tuple(_without_tensors(options).values()))
-    return plain is not None and not _is_watched()
+    return None if _is_watched() else plain
 
 
 def _are_plain(captures, options):
@@ -54,6 +54,7 @@ def _are_plain(captures, options):
         type(name) is str
         and name not in TENSORS
         and name not in options
+        and name != "dropout_rng"
         and type(x) in _KINDS + (bool, int, float)
         for name, x in captures.items()
     )
@@ -62,10 +63,11 @@ def _are_plain(captures, options):
 def _without_tensors(options):
     """The options, with names and numbers of captures in the place of these."""
     captures = options["captures"]
-    if captures is not None:
-        captures = tuple(
-            (name, None if type(x) in _KINDS else x) for name, x in captures.items()
-        )
+    if captures is None:
+        return options
+    captures = tuple(
+        (name, None if type(x) in _KINDS else x) for name, x in captures.items()
+    )
     return dict(options, captures=captures)
 
 
@@ -89,22 +91,24 @@ def clear() -> None:
     _runs.clear()
 
 
-def attention(tensors: tuple, options: dict) -> Any:
+def attention(tensors: tuple, options: dict, key: Any, rng: Any) -> Any:
     """As attn.attention of `tensors`, in the order of TENSORS, and the options.
+
+    Args:
+        key: what key_of has given.
+        rng: dropout_rng, which is not among the options.
 
     Raises what attn.attention raises.
     """
-    captures = options["captures"] or {}
-    held = {name: x for name, x in captures.items() if type(x) in _KINDS}
-    names = TENSORS + tuple(held)
-    tensors += tuple(held.values())
+    given = {name: x for name, x in zip(TENSORS, tensors) if x is not None}
+    for name, x in (options["captures"] or {}).items():
+        if type(x) in _KINDS:
+            given[name] = x
     wanted = tuple(
-        name
-        for name, x in zip(names, tensors)
-        if x is not None and x.requires_grad and _may_want(name)
+        [name for name, x in given.items() if x.requires_grad and _may_want(name)]
     )
-    box = _Box(names, wanted, _without_tensors(options))
-    results = _Attention.apply(box, *tensors)
+    box = _Box(tuple(given), wanted, options, key, rng)
+    results = _Attention.apply(box, *given.values())
     return box.pick(list(results))
 
 
@@ -113,8 +117,9 @@ def _may_want(name):
 
 
 class _Runs:
-    """What calls of one key run: the forward pass, the backward pass for cotangents of
-    some layouts, and what picks a call's results. They hold no arrays."""
+    """What calls of one key run: the forward pass, the backward pass for what is saved
+    and cotangents of some layouts, and what picks a call's results. They hold no
+    arrays."""
 
     def __init__(self, forward, count, pick):
         self.forward, self.count, self.pick = forward, count, pick
@@ -125,30 +130,25 @@ class _Box:
     """What a call has beside its tensors: their names, those that want gradients, and
     the options. The numbers of dropout are others in each call."""
 
-    def __init__(self, names, wanted, options):
-        self.rng = options["dropout_rng"]
-        words = _dropout.words_of(options["dropout_p"], self.rng)
-        halves = _dropout.WORDS if words is not None else ()
-        self.words = {
-            half: arrays.scalar(half, word, c.I32)
-            for half, word in zip(halves, words or ())
-        }
-        self.numbers = tuple(view.owner for view in self.words.values())
+    def __init__(self, names, wanted, options, key, rng):
         self.names, self.wanted = names, wanted
-        self.options = dict(options, dropout_rng=None)
-        self.key = self.pick = None
-
-    def find_runs(self, tensors):
-        """The runs of calls that are like this one, or None."""
-        if self.key is None:
-            options = _plans.plain_of(tuple(self.options.values()))
-            self.key = (self.wanted, options) + _layouts_of(tensors)
-        return _runs.get(self.key)
+        self.options, self.rng = options, rng
+        self.words, self.numbers = {}, ()
+        words = _dropout.words_of(options["dropout_p"], rng)
+        if words is not None:
+            self.words = {
+                half: arrays.scalar(half, word, c.I32)
+                for half, word in zip(_dropout.WORDS, words)
+            }
+            self.numbers = tuple(view.owner for view in self.words.values())
+        self.alike = names, wanted, key
+        self.pick = self.runs = None
 
     def plan_of(self, tensors):
         """The plan of a call of these tensors, in the order of the names."""
         given = dict(zip(self.names, tensors))
-        template = _templates.get(self.key)
+        key = self.alike + _layouts_of(tensors)
+        template = _templates.get(key)
         if template is not None:
             plan = template.bound(given)
             plan.call.views.update(self.words)
@@ -156,10 +156,10 @@ class _Box:
                 options["dropout_rng"] = self.rng
             return plan
         options = dict(self.options, dropout_rng=self.rng)
-        options.update((name, given[name]) for name in TENSORS)
+        options.update((name, given.get(name)) for name in TENSORS)
         if options["captures"] is not None:
             options["captures"] = {
-                name: given.get(name, x) for name, x in options["captures"]
+                name: given.get(name, x) for name, x in options["captures"].items()
             }
         q, k, v = (options.pop(name) for name in ("q", "k", "v"))
         plan = _gradients.Plan(q, k, v, inputs=self.wanted, **options)
@@ -167,19 +167,20 @@ class _Box:
         if template is not None:
             if len(_templates) >= _MOST:
                 clear()
-            _templates[self.key] = template
+            _templates[key] = template
         return plan
 
     def keep_forward(self, plan, tensors, results, state):
         """Keeps what a call has run, which was like none before it."""
-        if self.key not in _templates or not plan.runs_alone():
+        key = self.alike + _layouts_of(tensors)
+        if key not in _templates or not plan.runs_alone():
             return
         operands, names = tensors + self.numbers, self.names + tuple(self.words)
         plan.call.views.update(self.words)
         made = results + state
         packed = plan.packed_forward(operands, names, made)
         if packed is not None:
-            _runs[self.key] = _Runs(packed, len(results), self.pick)
+            _runs[key] = self.runs = _Runs(packed, len(results), self.pick)
 
 
 def _layouts_of(tensors):
@@ -195,7 +196,7 @@ def _layouts_of(tensors):
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, box, *tensors):
-        runs = box.find_runs(tensors)
+        runs = box.runs = _runs.get(box.alike + _layouts_of(tensors))
         if runs is not None:
             made = runs.forward.run(tensors + box.numbers)
             results, state = made[: runs.count], made[runs.count :]
@@ -212,45 +213,63 @@ class _Attention(torch.autograd.Function):
 
     @staticmethod
     def backward(ctx, *cotangents):
-        saved = ctx.saved_tensors
-
-        def run():
-            with torch.no_grad():
-                found = _backward(ctx.box, ctx.count, saved, cotangents)
-            return tuple(
-                _as(found[name], x) if name in found else None
-                for name, x in zip(ctx.box.names, saved)
-            )
-
+        box, count, saved = ctx.box, ctx.count, ctx.saved_tensors
         if torch.is_grad_enabled():
+            run = lambda: _backward(box, count, saved, cotangents)
             return (None, *_Gradients.apply(run, *saved, *cotangents))
-        return (None, *run())
+        return (None, *_backward(box, count, saved, cotangents))
 
 
 def _backward(box, count, saved, cotangents):
-    """The gradients by name."""
-    tensors, rest = saved[: len(box.names)], saved[len(box.names) :]
-    runs = box.find_runs(tensors)
-    operands = tensors + box.numbers
-    layouts = None
-    if runs is not None and all(type(x) in _KINDS for x in cotangents):
-        layouts = _layouts_of(cotangents)
+    """The gradients in the order of the names, None where none is wanted."""
+    # What is saved may be no more as it was: hooks of torch move it, or narrow it.
+    all_arrays, runs, layouts = saved + cotangents, box.runs, None
+    if runs is not None and _ALL.issuperset(map(type, all_arrays)):
+        layouts = _layouts_of(all_arrays)
         packed = runs.backward.get(layouts)
         if packed is not None:
-            return dict(zip(packed.gives, packed.run(operands + rest + cotangents)))
+            operands = all_arrays
+            if box.numbers:
+                end = len(box.names)
+                operands = saved[:end] + box.numbers + saved[end:] + cotangents
+            made = packed.run(operands)
+            return packed.give(made, saved)
+    tensors, rest = saved[: len(box.names)], saved[len(box.names) :]
     plan = box.plan_of(tensors)
     results, state = rest[:count], rest[count:]
     found = plan.backward(results, state, cotangents)
+    made = [found[name] for name in plan.asked]
+    give = _give(box.names, plan.asked, made, tensors)
     if layouts is not None and len(runs.backward) < _MOST:
-        made = [found[name] for name in plan.asked]
-        names = box.names + tuple(box.words)
         packed = plan.packed_backward(
-            operands, names, results, state, cotangents, made
+            tensors + box.numbers,
+            box.names + tuple(box.words),
+            results,
+            state,
+            cotangents,
+            made,
         )
         if packed is not None:
-            packed.gives = plan.asked
+            packed.give = give
             runs.backward[layouts] = packed
-    return found
+    return give(made, tensors)
+
+
+def _give(names, asked, made, tensors):
+    """The function from gradients that are made, and the tensors, to a result for each
+    name: gradients of the tensor's shape and type, or None."""
+    places = [asked.index(name) if name in asked else None for name in names]
+    if all(
+        place is None
+        or made[place].shape == x.shape
+        and made[place].dtype == x.dtype
+        and made[place].device == x.device
+        for place, x in zip(places, tensors)
+    ):
+        return lambda made, _: [None if i is None else made[i] for i in places]
+    return lambda made, tensors: [
+        None if i is None else _as(made[i], x) for i, x in zip(places, tensors)
+    ]
 
 
 class _Gradients(torch.autograd.Function):
@@ -258,7 +277,7 @@ class _Gradients(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx, run, *tensors):
-        return run()
+        return tuple(run())
 
     @staticmethod
     def backward(ctx, *cotangents):

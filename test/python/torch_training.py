@@ -222,6 +222,32 @@ def test_calls_packed():
     assert all(len(runs.backward) == 1 for runs in _torch_eager._runs.values())
 
 
+def test_calls_saved_otherwise():
+    """What hooks of torch give back for what was saved may lie otherwise in memory, as
+    what was moved off a GPU does."""
+    from attn import _torch_eager
+
+    _torch_eager.clear()
+    q, k, v = torch.randn(2, 33, 3, 4, 24).requires_grad_().unbind(2)
+    do = torch.randn(2, 33, 4, 24)
+
+    def run():
+        return attn.attention(q, k, v, layout="bshd", causal="top_left")
+
+    hooks = torch.autograd.graph.saved_tensors_hooks
+    want = torch.autograd.grad(run(), (q, k, v), do)
+    for _ in range(2):  # the second one finds what the first one ran
+        for there, back in (
+            (lambda x: x.double(), lambda x: x.float()),
+            (lambda x: x.contiguous(), lambda x: x.clone()),
+            (lambda x: x, lambda x: x),
+        ):
+            with hooks(there, back):
+                o = run()
+            got = torch.autograd.grad(o, (q, k, v), do)
+            assert all(torch.equal(a, b) for a, b in zip(got, want))
+
+
 def test_calls_alike():
     """What is kept of a call serves others that are like it, and no others; the
     operator, which a mode sees, gives the same bits."""
