@@ -603,6 +603,16 @@ static Status checkCall(const CompiledKernel &kernel, size_t entryIndex,
   return success();
 }
 
+/// Zeros that stand for an empty tensor. Indices that a region computes are
+/// clamped to the tensor, and this one has nothing to clamp to. Elements alone
+/// are read of it where there are no pairs, and these are all the first one: of
+/// long rows there are no more.
+static size_t bytesOfZeros(const TensorArg &tensor) {
+  constexpr int64_t longestRow = 1 << 24;
+  return size_t(std::clamp<int64_t>(tensor.shape.back(), 1, longestRow)) *
+         support::sizeOf(tensor.dtype);
+}
+
 namespace {
 /// The records of attn/Runtime/Abi.h: data, sizes, strides.
 class Records {
@@ -627,7 +637,8 @@ public:
       }
       void *data = tensor.data;
       if (i < inputs.size() && isEmpty(tensor.shape))
-        data = getZeros(tensor, deviceZeros);
+        data = deviceZeros ? deviceZeros
+                           : zeros.emplace_back(bytesOfZeros(tensor)).data();
       args.push_back(records.end());
       records.push_back(reinterpret_cast<int64_t>(data));
       for (int64_t size : tensor.shape)
@@ -645,19 +656,6 @@ public:
   InlineVector<void *, 24> args;
 
 private:
-  /// Indices that a region computes are clamped to the tensor. An empty one has
-  /// nothing to clamp to: it reads as one row of zeros.
-  void *getZeros(const TensorArg &tensor, void *deviceZeros) {
-    constexpr int64_t longestRow = 1 << 24;
-    int64_t row = std::max<int64_t>(tensor.shape.back(), 1);
-    int64_t bytes = row * int64_t(support::sizeOf(tensor.dtype));
-    if (deviceZeros)
-      return bytes <= cuda::zeroBytes ? deviceZeros : tensor.data;
-    if (row > longestRow)
-      return tensor.data;
-    return zeros.emplace_back(size_t(bytes)).data();
-  }
-
   InlineVector<int64_t, 160> records;
   std::vector<std::vector<char>> zeros;
 };
@@ -682,10 +680,9 @@ static std::vector<emulator::Buffer> makeBuffers(const EntryInfo &entry,
     }
     auto *data = static_cast<char *>(records.dataOf(i));
     if (isEmpty(tensor.shape)) {
-      // What stands for it reads as one row of zeros.
       low = 0;
-      high = std::max<int64_t>(tensor.shape.back(), 1) * bytes;
-      if (isOutput || !data || data == tensor.data)
+      high = int64_t(bytesOfZeros(tensor));
+      if (isOutput)
         return;
     }
     buffers.push_back(

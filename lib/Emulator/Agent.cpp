@@ -367,7 +367,9 @@ char *Agent::element(const MemrefValue &memref, const int64_t *indices,
                      int64_t elementBytes) {
   int64_t offset = 0;
   for (size_t i = 0; i < memref.sizes.size(); ++i) {
-    if (indices[i] < 0 || indices[i] >= memref.sizes[i]) {
+    // An input that is empty reads as zeros; the memory says whether it is one.
+    int64_t size = std::max<int64_t>(memref.sizes[i], 1);
+    if (indices[i] < 0 || indices[i] >= size) {
       fail("takes element " + std::to_string(indices[i]) + " of " +
            std::to_string(memref.sizes[i]) + " in dimension " +
            std::to_string(i));
