@@ -168,7 +168,8 @@ public:
                   /*isVolatile=*/false)
         .front();
   }
-  /// factor * x: sums and products with constants take the factor in.
+  /// factor * x: sums and products with constants take the factor in, and the
+  /// lesser of two, where it is positive.
   Value scaled(Value x, float factor) {
     if (auto negated = x.getDefiningOp<LLVM::FNegOp>())
       return scaled(negated.getOperand(), -factor);
@@ -180,6 +181,14 @@ public:
         if (auto constant = numberOf(product.getRhs()))
           return e.fma(product.getLhs(), e.cf(*constant * factor),
                        scaled(sum.getRhs(), factor));
+    if (auto difference = x.getDefiningOp<LLVM::FSubOp>())
+      if (auto product = difference.getLhs().getDefiningOp<LLVM::FMulOp>())
+        if (auto constant = numberOf(product.getRhs()))
+          return e.fma(product.getLhs(), e.cf(*constant * factor),
+                       scaled(difference.getRhs(), -factor));
+    if (auto least = x.getDefiningOp<LLVM::MinimumOp>(); least && factor > 0.0f)
+      return LLVM::MinimumOp::create(e.b, e.loc, scaled(least.getA(), factor),
+                                     scaled(least.getB(), factor));
     if (auto constant = numberOf(x))
       return e.cf(*constant * factor);
     return e.fmul(x, e.cf(factor));

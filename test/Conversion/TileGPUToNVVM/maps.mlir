@@ -44,6 +44,36 @@ tile_gpu.kernel private @columns(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
   tile_gpu.return
 }
 
+// The base of an approximate power goes into the factor of a difference, and
+// below the lesser of it and a constant.
+// CHECK-LABEL: llvm.func @powers
+// CHECK-DAG: %[[FACTOR:.*]] = llvm.mlir.constant(0.72134751 : f32)
+// CHECK-DAG: %[[BASE:.*]] = llvm.mlir.constant(-1.44269502 : f32)
+// CHECK: %[[OWN:.*]] = llvm.fmul %{{.*}}, %[[BASE]]
+// CHECK: %[[POWER:.*]] = llvm.intr.fma(%{{.*}}, %[[FACTOR]], %[[OWN]])
+// CHECK: %[[LEAST:.*]] = llvm.intr.minimum(%[[POWER]], %{{.*}})
+// CHECK: llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"(%[[LEAST]])
+tile_gpu.kernel private @powers(%m: memref<?x?xf32, strided<[?, 1]>>, %own: f32) {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  %half = arith.constant 0.5 : f32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %f = tile_gpu.frag.fill %half : f32 -> !acc
+    %g = tile_gpu.map ins(%f : !acc) {
+    ^bb0(%r: i32, %c: i32, %x: f32):
+      %scaled = arith.mulf %x, %half : f32
+      %apart = arith.subf %scaled, %own : f32
+      %least = arith.minimumf %apart, %zero : f32
+      %y = math.exp %least fastmath<afn> : f32
+      tile_gpu.yield %y : f32
+    } -> !acc
+    tile_gpu.global.store %g, %m[%c0, %c0] : !acc, memref<?x?xf32, strided<[?, 1]>>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // A distance that may be off by its last bit is converted once for each of the
 // two rows of a thread; the other columns are a constant away.
 // CHECK-LABEL: llvm.func @positions
