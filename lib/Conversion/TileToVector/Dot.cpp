@@ -26,14 +26,23 @@ using namespace mlir::tile;
 
 namespace {
 
+/// The first vectors of a right operand's panel, which begins at column `panel`
+/// and is so wide.
+struct Columns {
+  Value panel;
+  int64_t numVectors, width;
+};
+
 /// What tells one outer-product micro kernel from another.
 struct MicroKernel {
+  Value acc, scale, out;
   int64_t depthStep;
   /// Whether there is one row, of whose sums registers hold twice as many.
   bool isWide = false;
-  /// Vectors of columns from `col` at depth k.
-  std::function<SmallVector<Value>(Value col, Value k, int64_t numVectors)>
-      columns;
+  /// Whether the left operand has zeros right of its diagonal.
+  bool isLowerLhs = false;
+  /// Vectors of columns at depth k.
+  std::function<SmallVector<Value>(const Columns &columns, Value k)> columns;
   /// The left operand's element at (row, k) in every lane.
   std::function<Value(Value row, Value k)> row;
   std::function<Value(Value row, Value column, Value sum)> multiplyAdd;
@@ -288,67 +297,110 @@ static void scaleRows(VectorContext &ctx, Value from, Value scale, Value to,
   });
 }
 
-static void outerProducts(VectorContext &ctx, DotOp op, Value acc, Value scale,
-                          Value out, const MicroKernel &kernel) {
+/// The sums of `numRows` rows from `r0` and of some columns, in registers.
+static void sumBlock(VectorContext &ctx, DotOp op, const MicroKernel &kernel,
+                     Value r0, int64_t numRows, const Columns &columns) {
   Location loc = op.getLoc();
-  TileType type = op.getType();
-  int64_t depth = op.getDepth();
-  int64_t rows = type.getRows(), cols = type.getCols();
+  Value acc = kernel.acc, scale = kernel.scale;
+  auto plus = [&](Value x, int64_t y) {
+    return ctx.builder.createOrFold<arith::AddIOp>(loc, x, ctx.index(y));
+  };
+  SmallVector<Value> accumulators, rowIndices, columnIndices;
+  for (int64_t v = 0; v < columns.numVectors; ++v)
+    columnIndices.push_back(plus(columns.panel, v * ctx.lanes));
+  for (int64_t r = 0; r < numRows; ++r) {
+    Value row = plus(r0, r);
+    rowIndices.push_back(row);
+    Value factor;
+    if (acc && scale)
+      factor = ctx.splat(memref::LoadOp::create(ctx.builder, loc, scale, row),
+                         ctx.lanes);
+    for (Value c : columnIndices) {
+      Value initial = ctx.zero(ctx.vec(ctx.lanes, ctx.builder.getF32Type()));
+      if (acc) {
+        initial = ctx.loadVector(acc, {row, c}, ctx.lanes);
+        if (factor)
+          initial = arith::MulFOp::create(ctx.builder, loc, initial, factor);
+      }
+      accumulators.push_back(initial);
+    }
+  }
+  // What is right of the diagonal on the left adds nothing.
+  Value depth =
+      kernel.isLowerLhs ? plus(r0, numRows) : ctx.index(op.getDepth());
+  auto forOp = scf::ForOp::create(ctx.builder, loc, ctx.index(0), depth,
+                                  ctx.index(kernel.depthStep), accumulators);
+  {
+    OpBuilder::InsertionGuard guard(ctx.builder);
+    ctx.builder.setInsertionPointToStart(forOp.getBody());
+    Value k = forOp.getInductionVar();
+    SmallVector<Value> vectors = kernel.columns(columns, k), next;
+    for (int64_t r = 0; r < numRows; ++r) {
+      Value row = kernel.row(rowIndices[r], k);
+      for (Value vector : vectors)
+        next.push_back(kernel.multiplyAdd(
+            row, vector, forOp.getRegionIterArgs()[next.size()]));
+    }
+    ctx.builder.setInsertionPointToEnd(forOp.getBody());
+    scf::YieldOp::create(ctx.builder, loc, next);
+  }
+  unsigned next = 0;
+  for (Value row : rowIndices)
+    for (Value c : columnIndices)
+      ctx.storeVector(forOp.getResult(next++), kernel.out, {row, c});
+}
+
+/// A product of which nobody reads what is right of the diagonal: that is 0
+/// where it fills vectors.
+static void lowerOuterProducts(VectorContext &ctx, DotOp op,
+                               const MicroKernel &kernel) {
+  Location loc = op.getLoc();
+  int64_t rows = op.getType().getRows(), cols = op.getType().getCols();
+  int64_t lanes = ctx.lanes, panelCols = ctx.panelVectors * lanes;
+  for (int64_t first = 0; first < rows; first += lanes) {
+    int64_t end = std::min(first + lanes, cols);
+    for (int64_t panel = 0; panel < end; panel += panelCols) {
+      int64_t numVectors = std::min(ctx.panelVectors, (end - panel) / lanes);
+      // As many accumulators as plain blocks have.
+      int64_t numRows = lanes;
+      while (numRows > 1 && numRows * numVectors > 4 * ctx.panelVectors)
+        numRows /= 2;
+      Columns columns = {ctx.index(panel), numVectors,
+                         std::min(panelCols, cols - panel)};
+      ctx.loop(lanes, numRows, loc, [&](Value r) {
+        Value r0 =
+            ctx.builder.createOrFold<arith::AddIOp>(loc, r, ctx.index(first));
+        sumBlock(ctx, op, kernel, r0, numRows, columns);
+      });
+    }
+    if (end == cols)
+      continue;
+    ctx.loop(lanes, 1, loc, [&](Value r) {
+      Value row =
+          ctx.builder.createOrFold<arith::AddIOp>(loc, r, ctx.index(first));
+      for (int64_t col = end; col < cols; col += lanes)
+        ctx.storeVector(ctx.zero(ctx.vec(lanes, ctx.builder.getF32Type())),
+                        kernel.out, {row, ctx.index(col)});
+    });
+  }
+}
+
+static void outerProducts(VectorContext &ctx, DotOp op,
+                          const MicroKernel &kernel) {
+  Location loc = op.getLoc();
+  int64_t rows = op.getType().getRows(), cols = op.getType().getCols();
+  if (ctx.ahead.empty() && !kernel.acc && rows % ctx.lanes == 0 &&
+      readsLowerOnly(op))
+    return lowerOuterProducts(ctx, op, kernel);
   int64_t blockRows = microRows(rows);
-  Type f32 = ctx.builder.getF32Type();
   Ahead ahead(ctx, rows / blockRows,
               llvm::divideCeil(cols, ctx.panelVectors * ctx.lanes));
-
   // `numVectors` vectors of columns from `col`.
   auto panel = [&](Value col, int64_t numVectors) {
-    SmallVector<Value> columnIndices;
-    for (int64_t v = 0; v < numVectors; ++v)
-      columnIndices.push_back(ctx.builder.createOrFold<arith::AddIOp>(
-          loc, col, ctx.index(v * ctx.lanes)));
     ctx.loop(rows, blockRows, loc, [&](Value r0) {
       ahead.ask(r0, blockRows, col, ctx.panelVectors * ctx.lanes);
-      SmallVector<Value> accumulators, rowIndices;
-      for (int64_t r = 0; r < blockRows; ++r) {
-        Value row =
-            ctx.builder.createOrFold<arith::AddIOp>(loc, r0, ctx.index(r));
-        rowIndices.push_back(row);
-        Value factor;
-        if (acc && scale)
-          factor = ctx.splat(
-              memref::LoadOp::create(ctx.builder, loc, scale, row), ctx.lanes);
-        for (Value c : columnIndices) {
-          Value initial = ctx.zero(ctx.vec(ctx.lanes, f32));
-          if (acc) {
-            initial = ctx.loadVector(acc, {row, c}, ctx.lanes);
-            if (factor)
-              initial =
-                  arith::MulFOp::create(ctx.builder, loc, initial, factor);
-          }
-          accumulators.push_back(initial);
-        }
-      }
-      auto forOp =
-          scf::ForOp::create(ctx.builder, loc, ctx.index(0), ctx.index(depth),
-                             ctx.index(kernel.depthStep), accumulators);
-      {
-        OpBuilder::InsertionGuard guard(ctx.builder);
-        ctx.builder.setInsertionPointToStart(forOp.getBody());
-        Value k = forOp.getInductionVar();
-        SmallVector<Value> columns = kernel.columns(col, k, numVectors), next;
-        for (int64_t r = 0; r < blockRows; ++r) {
-          Value row = kernel.row(rowIndices[r], k);
-          for (int64_t v = 0; v < numVectors; ++v)
-            next.push_back(kernel.multiplyAdd(
-                row, columns[v],
-                forOp.getRegionIterArgs()[r * numVectors + v]));
-        }
-        ctx.builder.setInsertionPointToEnd(forOp.getBody());
-        scf::YieldOp::create(ctx.builder, loc, next);
-      }
-      for (int64_t r = 0; r < blockRows; ++r)
-        for (int64_t v = 0; v < numVectors; ++v)
-          ctx.storeVector(forOp.getResult(r * numVectors + v), out,
-                          {rowIndices[r], columnIndices[v]});
+      sumBlock(ctx, op, kernel, r0, blockRows,
+               {col, numVectors, numVectors * ctx.lanes});
     });
   };
   // One row leaves registers for more columns: whole rows of the other operand
@@ -458,34 +510,35 @@ static void dotPanels(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
   Location loc = op.getLoc();
   int64_t depth = op.getDepth();
   MicroKernel kernel;
+  kernel.acc = acc;
+  kernel.scale = scale;
+  kernel.out = out;
   kernel.depthStep = 1;
+  kernel.isLowerLhs = hasLowerLhs(op);
   bool isPacked = cast<MemRefType>(rhs.getType()).getRank() == 1;
   kernel.isWide = !isPacked && op.getType().getRows() == 1;
-  kernel.columns = [&](Value col, Value k, int64_t numVectors) {
-    if (!isPacked) {
-      SmallVector<Value> columns;
-      for (int64_t v = 0; v < numVectors; ++v)
-        columns.push_back(
-            ctx.loadVector(rhs,
-                           {k, ctx.builder.createOrFold<arith::AddIOp>(
-                                   loc, col, ctx.index(v * ctx.lanes))},
-                           ctx.lanes));
-      return columns;
+  kernel.columns = [&](const Columns &columns, Value k) {
+    auto plus = [&](Value x, int64_t y) {
+      return ctx.builder.createOrFold<arith::AddIOp>(loc, x, ctx.index(y));
+    };
+    auto times = [&](Value x, int64_t y) {
+      return ctx.builder.createOrFold<arith::MulIOp>(loc, x, ctx.index(y));
+    };
+    // Of packed ones the panels before this one, then the rows of this one.
+    Value start;
+    if (isPacked)
+      start = ctx.builder.createOrFold<arith::AddIOp>(
+          loc, times(columns.panel, depth), times(k, columns.width));
+    SmallVector<Value> vectors;
+    for (int64_t v = 0; v < columns.numVectors; ++v) {
+      int64_t within = v * ctx.lanes;
+      SmallVector<Value> position = {
+          plus(isPacked ? start : columns.panel, within)};
+      if (!isPacked)
+        position.insert(position.begin(), k);
+      vectors.push_back(ctx.loadVector(rhs, position, ctx.lanes));
     }
-    // Panels before this one, then the rows of this one.
-    Value offset = ctx.builder.createOrFold<arith::AddIOp>(
-        loc,
-        ctx.builder.createOrFold<arith::MulIOp>(loc, col, ctx.index(depth)),
-        ctx.builder.createOrFold<arith::MulIOp>(
-            loc, k, ctx.index(numVectors * ctx.lanes)));
-    SmallVector<Value> columns;
-    for (int64_t v = 0; v < numVectors; ++v)
-      columns.push_back(
-          ctx.loadVector(rhs,
-                         ctx.builder.createOrFold<arith::AddIOp>(
-                             loc, offset, ctx.index(v * ctx.lanes)),
-                         ctx.lanes));
-    return columns;
+    return vectors;
   };
   kernel.row = [&](Value row, Value k) {
     Value element = leftElement(ctx, op, lhs, row, k);
@@ -498,7 +551,7 @@ static void dotPanels(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
         ctx.builder, loc, arith::MulFOp::create(ctx.builder, loc, row, column),
         sum);
   };
-  outerProducts(ctx, op, acc, scale, out, kernel);
+  outerProducts(ctx, op, kernel);
 }
 
 static void dotPairs(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
@@ -508,20 +561,24 @@ static void dotPairs(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
   VectorType sumType = ctx.vec(ctx.lanes, ctx.builder.getF32Type());
   VectorType pairType = ctx.vec(2 * ctx.lanes, ctx.builder.getBF16Type());
   MicroKernel kernel;
+  kernel.acc = acc;
+  kernel.scale = scale;
+  kernel.out = out;
   kernel.depthStep = 2;
-  kernel.columns = [&](Value col, Value k, int64_t numVectors) {
-    SmallVector<Value> columns;
-    for (int64_t v = 0; v < numVectors; ++v) {
+  kernel.isLowerLhs = hasLowerLhs(op);
+  kernel.columns = [&](const Columns &columns, Value k) {
+    SmallVector<Value> vectors;
+    for (int64_t v = 0; v < columns.numVectors; ++v) {
       Value c = ctx.builder.createOrFold<arith::AddIOp>(
-          loc, col, ctx.index(v * pairColumns));
+          loc, columns.panel, ctx.index(v * pairColumns));
       Value offset = ctx.builder.createOrFold<arith::AddIOp>(
           loc,
           ctx.builder.createOrFold<arith::MulIOp>(loc, c, ctx.index(depth)),
           ctx.builder.createOrFold<arith::MulIOp>(loc, k,
                                                   ctx.index(pairColumns)));
-      columns.push_back(ctx.loadVector(rhs, offset, 2 * pairColumns));
+      vectors.push_back(ctx.loadVector(rhs, offset, 2 * pairColumns));
     }
-    return columns;
+    return vectors;
   };
   kernel.row = [&](Value row, Value k) -> Value {
     // Two bf16 are broadcast as one 32-bit word.
@@ -541,7 +598,7 @@ static void dotPairs(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
                ValueRange{sum, row, column})
         .getResult(0);
   };
-  outerProducts(ctx, op, acc, scale, out, kernel);
+  outerProducts(ctx, op, kernel);
 }
 
 //===----------------------------------------------------------------------===//

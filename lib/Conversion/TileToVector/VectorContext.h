@@ -152,6 +152,13 @@ struct Ahead {
   int64_t rowBlocks, colBlocks;
 };
 
+//===--- Triangles (Triangle.cpp) ---===//
+
+/// Whether the left operand has zeros right of its diagonal.
+bool hasLowerLhs(DotOp op);
+/// Whether nobody reads what the product has right of its diagonal.
+bool readsLowerOnly(DotOp op);
+
 //===--- Structure (TileToVector.cpp) ---===//
 /// Whether the results are needed in row-major form or packed.
 SmallVector<Layout> layoutsNeeded(VectorContext &ctx, Value value);

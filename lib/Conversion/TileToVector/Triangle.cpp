@@ -1,0 +1,68 @@
+//===- Triangle.cpp - Products of triangles -------------------------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Of the tokens of a chunk a row has weights for those up to its own: a map
+// selects 0 for columns right of the diagonal. A product whose readers all do
+// so needs no sums there, and one with such a left side has no terms.
+//
+//===----------------------------------------------------------------------===//
+
+#include "VectorContext.h"
+#include "mlir/IR/Matchers.h"
+
+using namespace mlir;
+using namespace mlir::tile;
+
+/// Whether the one result of `map` is 0 right of the diagonal, whatever its
+/// inputs are there.
+static bool selectsLower(MapOp map) {
+  if (map.getNumResults() != 1)
+    return false;
+  Block &body = map.getBody().front();
+  auto select =
+      body.getTerminator()->getOperand(0).getDefiningOp<arith::SelectOp>();
+  if (!select || !matchPattern(select.getFalseValue(), m_PosZeroFloat()))
+    return false;
+  auto cmp = select.getCondition().getDefiningOp<arith::CmpIOp>();
+  if (!cmp)
+    return false;
+  using Predicate = arith::CmpIPredicate;
+  Value row = body.getArgument(0), col = body.getArgument(1);
+  Predicate predicate = cmp.getPredicate();
+  if (cmp.getLhs() == col && cmp.getRhs() == row)
+    return predicate == Predicate::sle || predicate == Predicate::slt;
+  return cmp.getLhs() == row && cmp.getRhs() == col &&
+         (predicate == Predicate::sge || predicate == Predicate::sgt);
+}
+
+/// What `map` rounds, if it does nothing else.
+static Value roundedBy(MapOp map) {
+  if (map.getNumResults() != 1 || map.getInputs().size() != 1)
+    return {};
+  Block &body = map.getBody().front();
+  auto round =
+      body.getTerminator()->getOperand(0).getDefiningOp<arith::TruncFOp>();
+  return round && round.getIn() == body.getArgument(2) ? map.getInputs().front()
+                                                       : Value();
+}
+
+bool mlir::tile::hasLowerLhs(DotOp op) {
+  if (op.getTransposeLhs() || op.getType().getRows() != op.getDepth())
+    return false;
+  auto map = op.getLhs().getDefiningOp<MapOp>();
+  if (Value exact = map ? roundedBy(map) : Value())
+    map = exact.getDefiningOp<MapOp>();
+  return map && selectsLower(map);
+}
+
+bool mlir::tile::readsLowerOnly(DotOp op) {
+  return llvm::all_of(op.getResult().getUsers(), [&](Operation *user) {
+    auto map = dyn_cast<MapOp>(user);
+    return map && selectsLower(map) &&
+           map.getResult(0).getType() == op.getType();
+  });
+}

@@ -1,0 +1,96 @@
+// RUN: attn-opt %s --convert-tile-to-vector=target=cpu-avx512 --canonicalize --cse | FileCheck %s
+// RUN: attn-opt %s --convert-tile-to-vector=target=cpu-avx512-bf16 --canonicalize --cse | FileCheck %s --check-prefix=BF16
+
+!rows = memref<?x128xf32, strided<[?, 1]>>
+!square = memref<?x32xf32, strided<[?, 1]>>
+
+// Whoever reads the products selects 0 right of the diagonal: the first 16 rows have
+// sums of 16 columns, the others those of all 32, and what is left is 0. Weights have
+// no terms there: a block of 4 rows has those up to its last one.
+
+// CHECK-LABEL: tile.kernel private @weights(
+// CHECK:         %{{.*}}:16 = scf.for {{.*}} = %c0 to %c128 step %c1 iter_args(
+// CHECK:         scf.for %[[ROW:.*]] = %c0 to %c16 step %c1 {
+// CHECK-NEXT:      vector.store %cst{{.*}}[%[[ROW]], %c16]
+// CHECK:         scf.for {{.*}} = %c0 to %c16 step %c8 {
+// CHECK:           %{{.*}}:16 = scf.for {{.*}} = %c0 to %c128 step %c1 iter_args(
+// CHECK:         scf.for {{.*}} = %c0 to %c128 step %c64 {
+// CHECK:           scf.for %[[BLOCK:.*]] = %c0 to %c32 step %c4 {
+// CHECK:             %[[END:.*]] = arith.addi %[[BLOCK]], %c4
+// CHECK:             scf.for {{.*}} = %c0 to %[[END]] step %c1 iter_args(
+
+// Products of bf16 likewise, two terms at a time, of weights that are rounded.
+
+// BF16-LABEL: tile.kernel private @rounded(
+// BF16:         %{{.*}}:16 = scf.for {{.*}} = %c0 to %c128 step %c2 iter_args(
+// BF16-COUNT-16:  dpbf16ps
+// BF16:         scf.for %[[ROW:.*]] = %c0 to %c16 step %c1 {
+// BF16-NEXT:      vector.store %cst{{.*}}[%[[ROW]], %c16]
+// BF16:         scf.for {{.*}} = %c0 to %c16 step %c8 {
+// BF16:         scf.for %[[BLOCK:.*]] = %c0 to %c32 step %c4 {
+// BF16:           %[[END:.*]] = arith.addi %[[BLOCK]], %c4
+// BF16:           scf.for {{.*}} = %c0 to %[[END]] step %c2 iter_args(
+tile.kernel private @weights(%x: !rows, %y: !rows, %o: !rows, %block: index) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %q = tile.load %x[%c0, %c0] : !rows -> !tile.tile<32x128xf32>
+  %k = tile.load %y[%c0, %c0] : !rows -> !tile.tile<32x128xf32>
+  %s = tile.dot %q, %k transpose_rhs : !tile.tile<32x128xf32>, !tile.tile<32x128xf32> -> !tile.tile<32x32xf32>
+  %w = tile.map ins(%s : !tile.tile<32x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %isUpTo = arith.cmpi sle, %c, %r : i32
+    %f = arith.select %isUpTo, %e, %zero : f32
+    tile.yield %f : f32
+  } -> !tile.tile<32x32xf32>
+  %sum = tile.dot %w, %k : !tile.tile<32x32xf32>, !tile.tile<32x128xf32> -> !tile.tile<32x128xf32>
+  tile.store %sum, %o[%c0, %c0] : !tile.tile<32x128xf32>, !rows
+  tile.return
+}
+
+!narrow = memref<?x128xbf16, strided<[?, 1]>>
+
+tile.kernel private @rounded(%x: !narrow, %y: !narrow, %o: !rows, %block: index) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %q = tile.load %x[%c0, %c0] : !narrow -> !tile.tile<32x128xbf16>
+  %k = tile.load %y[%c0, %c0] : !narrow -> !tile.tile<32x128xbf16>
+  %s = tile.dot %q, %k transpose_rhs : !tile.tile<32x128xbf16>, !tile.tile<32x128xbf16> -> !tile.tile<32x32xf32>
+  %w = tile.map ins(%s : !tile.tile<32x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %isUpTo = arith.cmpi sgt, %r, %c : i32
+    %f = arith.select %isUpTo, %e, %zero : f32
+    tile.yield %f : f32
+  } -> !tile.tile<32x32xf32>
+  %p = tile.map ins(%w : !tile.tile<32x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %f = arith.truncf %e : f32 to bf16
+    tile.yield %f : bf16
+  } -> !tile.tile<32x32xbf16>
+  %sum = tile.dot %p, %k : !tile.tile<32x32xbf16>, !tile.tile<32x128xbf16> -> !tile.tile<32x128xf32>
+  tile.store %sum, %o[%c0, %c0] : !tile.tile<32x128xf32>, !rows
+  tile.return
+}
+
+// Another reader wants all of it, and weights that are given are whatever they are.
+// CHECK-LABEL: tile.kernel private @all(
+// CHECK:         scf.for {{.*}} = %c0 to %c32 step %c4 {
+// CHECK:           %{{.*}}:8 = scf.for {{.*}} = %c0 to %c128 step %c1 iter_args(
+// CHECK:         scf.for {{.*}} = %c0 to %c32 step %c4 {
+// CHECK:           %{{.*}}:16 = scf.for {{.*}} = %c0 to %c32 step %c1 iter_args(
+tile.kernel private @all(%x: !rows, %y: !rows, %o: !rows, %p: !square, %block: index) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %q = tile.load %x[%c0, %c0] : !rows -> !tile.tile<32x128xf32>
+  %k = tile.load %y[%c0, %c0] : !rows -> !tile.tile<32x128xf32>
+  %s = tile.dot %q, %k transpose_rhs : !tile.tile<32x128xf32>, !tile.tile<32x128xf32> -> !tile.tile<32x32xf32>
+  %w = tile.map ins(%s : !tile.tile<32x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %isUpTo = arith.cmpi sge, %c, %r : i32
+    %f = arith.select %isUpTo, %e, %zero : f32
+    tile.yield %f : f32
+  } -> !tile.tile<32x32xf32>
+  tile.store %s, %p[%c0, %c0] : !tile.tile<32x32xf32>, !square
+  %sum = tile.dot %w, %k : !tile.tile<32x32xf32>, !tile.tile<32x128xf32> -> !tile.tile<32x128xf32>
+  tile.store %sum, %o[%c0, %c0] : !tile.tile<32x128xf32>, !rows
+  tile.return
+}
