@@ -22,6 +22,9 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+/// Terms of bf16 that a product adds at once.
+static constexpr int64_t narrowDepth = 32;
+
 //===----------------------------------------------------------------------===//
 // Small helpers
 //===----------------------------------------------------------------------===//
@@ -129,14 +132,12 @@ bool ScanKernel::hasNarrowProducts() {
 }
 
 bool ScanKernel::hasNarrowReads() {
-  // Pairs of bf16 are multiplied 32 at once.
-  constexpr int64_t depth = 32;
   Type type =
       cast<RankedTensorType>(scanOp.getKey().getType()).getElementType();
-  return hasNarrowProducts() && type.isBF16() && chunkSize % depth == 0 &&
-         keyCols % depth == 0 && gates != Gates::value && !scanOp.getWhole() &&
-         !scanOp.getNormalize() && !scanOp.getLogWeight() &&
-         !scanOp.getEraseA();
+  return hasNarrowProducts() && type.isBF16() && chunkSize % narrowDepth == 0 &&
+         keyCols % narrowDepth == 0 && gates != Gates::value &&
+         !scanOp.getWhole() && !scanOp.getNormalize() &&
+         !scanOp.getLogWeight() && !scanOp.getEraseA();
 }
 
 bool ScanKernel::hasScaledSums(const Chunk &chunk) {
@@ -399,8 +400,10 @@ void ScanKernel::startBlock(Value block, Value segments) {
     gates = !scanOp.hasChannelGates() ? Gates::head
             : scanOp.getValueGates()  ? Gates::value
                                       : Gates::key;
-  chunkSize = scanOp.getChunk().value_or(
-      gates == Gates::key || gates == Gates::value ? 16 : 32);
+  // Products of tokens with each other are the least in chunks of 16.
+  chunkSize = scanOp.getChunk().value_or(narrowDepth);
+  if (!scanOp.getChunk() && !hasNarrowReads())
+    chunkSize = 16;
   levels = llvm::Log2_64(chunkSize);
 
   if (takesTurns(scanOp) && !segments) {
