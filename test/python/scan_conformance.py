@@ -22,6 +22,26 @@ FOLDERS = [
 # As of the cases of Attention.
 TOLERANCE = {np.dtype(np.float32): (1e-3, 1e-6), np.dtype(np.float16): (4e-3, 4e-3)}
 NAMES = ("query", "key", "value", "past_state", "decay", "beta")
+# The operator's own node tests: attributes, inputs beside query, key and value, by
+# their last dimension (of a past state any), and what is not 2 x 4 tokens of f32.
+BOTH = {"decay": 32, "beta": 4}
+CASES = {
+    "linear": ("linear", {}, {}),
+    "linear_t1_no_past": ("linear", {}, {"tokens": 1}),
+    "gated": ("gated", {"decay": 32}, {}),
+    "gated_per_head_decay": ("gated", {"decay": 4}, {}),
+    "delta": ("delta", {"beta": 4}, {}),
+    "gated_delta": (None, BOTH, {}),
+    "gated_delta_beta_scalar": (None, {"decay": 32, "beta": 1}, {}),
+    "gated_delta_gqa": (None, BOTH, {"q_num_heads": 8}),
+    "gated_delta_mqa": (None, {"decay": 8, "beta": 1},
+                        {"q_num_heads": 8, "kv_num_heads": 1}),
+    "decode_step": (None, dict(BOTH, past_state=0.1), {"tokens": 1}),
+    "prefill_with_past": (None, dict(BOTH, past_state=0.1), {}),
+    "no_past_explicit_zeros": (None, dict(BOTH, past_state=0.0), {}),
+    "explicit_scale": (None, BOTH, {"scale": 0.25}),
+    "fp16": (None, BOTH, {"q_num_heads": 8, "kind": "e"}),
+}
 
 
 def split(array, heads):
@@ -128,18 +148,52 @@ def draw(rng):
     return attributes, {name: x.astype(kind) for name, x in inputs.items()}
 
 
+def draw_case(name, rng):
+    """Attributes and inputs of one of CASES: heads of 8 channels."""
+    rule, others, given = CASES[name]
+    given = dict(given)
+    b, t, d, kind = 2, given.pop("tokens", 4), 8, given.pop("kind", "f")
+    attributes = dict({"q_num_heads": 4, "kv_num_heads": 4}, **given)
+    if rule:
+        attributes["update_rule"] = rule
+    heads = attributes["kv_num_heads"]
+    normal = rng.standard_normal
+    key = normal((b, t, heads, d))
+    if "beta" in others:
+        key /= np.linalg.norm(key, axis=-1, keepdims=True)
+    inputs = {
+        "query": normal((b, t, attributes["q_num_heads"] * d)),
+        "key": key.reshape(b, t, heads * d),
+        "value": normal((b, t, heads * d)),
+    }
+    if "decay" in others:
+        inputs["decay"] = -0.1 * np.abs(normal((b, t, others["decay"])))
+    if "beta" in others:
+        inputs["beta"] = rng.uniform(0, 1, (b, t, others["beta"]))
+    if "past_state" in others:
+        inputs["past_state"] = others["past_state"] * normal((b, heads, d, d))
+    return attributes, {name: x.astype(kind) for name, x in inputs.items()}
+
+
+def check_drawn(name, attributes, inputs):
+    results = linear_attention(attributes, **inputs)
+    rtol, atol = TOLERANCE[inputs["query"].dtype]
+    for got, expected in zip(results, by_definition(attributes, **inputs)):
+        assert got.shape == expected.shape, (name, attributes, got.shape)
+        size = np.abs(expected).max(initial=1.0)
+        worst = np.abs(got - expected)
+        assert np.all(worst <= atol * size + rtol * np.abs(expected)), (
+            name, attributes, worst.max())
+
+
 def check_variants(count, seed=41):
+    for number, name in enumerate(CASES):
+        for turn in range(3):
+            rng = np.random.default_rng([seed, number, turn])
+            check_drawn(name, *draw_case(name, rng))
     for number in range(count):
-        attributes, inputs = draw(np.random.default_rng([seed, number]))
-        results = linear_attention(attributes, **inputs)
-        rtol, atol = TOLERANCE[inputs["query"].dtype]
-        for got, expected in zip(results, by_definition(attributes, **inputs)):
-            assert got.shape == expected.shape, (number, attributes, got.shape)
-            size = np.abs(expected).max(initial=1.0)
-            worst = np.abs(got - expected)
-            assert np.all(worst <= atol * size + rtol * np.abs(expected)), (
-                number, attributes, worst.max())
-    print("%d variants pass" % count)
+        check_drawn(number, *draw(np.random.default_rng([seed, number])))
+    print("%d cases by name and %d others pass" % (len(CASES), count))
 
 
 def main():
