@@ -51,6 +51,17 @@ def draw(shape, dtype, far=0.0):
     return x.astype(dtype)
 
 
+CAUSAL = """%late = arith.cmpi sle, %j, %i : i32
+  %same = arith.andi %late, %equal : i1"""
+IDS = """^bb0(%%b: i32, %%h: i32, %%i: i32, %%j: i32, %%ids: tensor<?xi32>):
+  %%ii = arith.index_cast %%i : i32 to index
+  %%jj = arith.index_cast %%j : i32 to index
+  %%x = tensor.extract %%ids[%%ii] : tensor<?xi32>
+  %%y = tensor.extract %%ids[%%jj] : tensor<?xi32>
+  %%equal = arith.cmpi eq, %%x, %%y : i32
+  %s
+  attn.yield %%%s : i1
+"""
 TYPES = {"bf16": (ml_dtypes.bfloat16, 0.02), "f16": (np.float16, 4e-3),
          "f32": (np.float32, 2e-5)}
 options = {
@@ -59,6 +70,11 @@ options = {
     "window": {"window": (40, 3)},
     "lengths": {"kv_lengths": 170},
     "sinks": {"sinks": 1e10},
+    # Of masks whose key tiles a kernel lists: by ids, those of pairs, and both
+    # by bits.
+    "ids": {"mask_mod": IDS % ("", "equal")},
+    "pairs": {},
+    "causal ids": {"mask_mod": IDS % (CAUSAL, "same")},
 }
 for target in ("emulator:sm_90a", "emulator:sm_80"):
     for name, option in options.items():
@@ -80,6 +96,17 @@ for target in ("emulator:sm_90a", "emulator:sm_80"):
                     extra["kv_lengths"] = np.array([170], np.int32)
                     live = np.broadcast_to(j < 170, (sq, sk))
                     v[:, :, 170:] = np.nan
+                elif name.endswith("ids"):
+                    # Where more rows are than ids no row is read.
+                    ids = (np.arange(max(sq, sk)) // 70).astype(np.int32)
+                    extra["captures"] = {"ids": ids}
+                    live = ids[:sq, None] == ids[:sk]
+                    if name.startswith("causal"):
+                        live &= j <= np.arange(sq)[:, None]
+                elif name == "pairs":
+                    live = rng.random((sq, sk)) < 0.1
+                    live[:, 128:] |= rng.random((sq, 1)) < 0.5
+                    extra["mask"] = live[None, None]
                 sinks = None
                 if name == "sinks":
                     sinks = np.linspace(-3, 1, hq).astype("f") * np.float32(1e10)
@@ -87,6 +114,7 @@ for target in ("emulator:sm_90a", "emulator:sm_80"):
                 numbers = {x: y for x, y in extra.items() if isinstance(y, np.ndarray)}
                 if name == "window":
                     numbers = {"window_left": 40, "window_right": 3}
+                numbers.update(extra.get("captures", {}))
                 kernel = attn.compile(q, k, v, scale=scale, return_lse=True,
                                       target=target, **extra)
                 o, lse = kernel(q, k, v, scale=scale, **numbers)

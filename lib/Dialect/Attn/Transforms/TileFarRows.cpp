@@ -32,8 +32,8 @@ using namespace mlir::attn;
 bool mlir::attn::mayRedoFarRows(ReductionContext &ctx) {
   if (!isGpu(ctx) || !ctx.form.exponential || !ctx.form.fused ||
       !(ctx.form.dotIsStat || ctx.linear.applies) || ctx.fixedAnchor ||
-      ctx.lists.tiles || ctx.marksIn || ctx.marksOut ||
-      hasGroup(ctx.reduction) || ctx.packsHeads || warpsHaveKeys(ctx) ||
+      ctx.marksIn || ctx.marksOut || hasGroup(ctx.reduction) ||
+      ctx.packsHeads || warpsHaveKeys(ctx) ||
       ctx.reduction.isBatchInvariant() || ctx.schedule.getBlockV() ||
       ctx.keySource.is(SourceKind::paged) ||
       ctx.keySource.is(SourceKind::ring) ||
@@ -42,7 +42,7 @@ bool mlir::attn::mayRedoFarRows(ReductionContext &ctx) {
       ctx.reduction.getRotaryAttribute())
     return false;
   Region &region = ctx.reduction.getMaskBody();
-  return region.empty() ||
+  return region.empty() || ctx.lists.tiles ||
          ::attn::MaskAnalysis(region).facts().startsAtFirstKey;
 }
 

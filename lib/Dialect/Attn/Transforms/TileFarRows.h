@@ -15,9 +15,9 @@ namespace mlir::attn {
 /// Whether far rows are done again instead of told apart in each tile. Where a
 /// bias or the score's region may put whole rows far below 0, as masks of the
 /// least finite number do, they are told apart: such rows are no accident. So
-/// they are where the registers are full, with windows, packed heads and
-/// factors; and where the bits of a row may not depend on which of these it
-/// meets.
+/// they are where the registers are full, with windows whose key tiles no
+/// kernel lists, packed heads and factors; and where the bits of a row may not
+/// depend on which of these it meets.
 bool mayRedoFarRows(ReductionContext &ctx);
 /// The state after the rows that are far are done again, key by key.
 SmallVector<Value> redoFarRows(ReductionContext &ctx, SmallVector<Value> state);
