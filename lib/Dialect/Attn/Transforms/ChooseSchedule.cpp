@@ -401,7 +401,7 @@ struct ChooseSchedulePass
     bool isUneven = schedule.getOrder() == WorkOrder::longest_first &&
                     !op.hasOwnSizes() &&
                     (!problem.listed || listsTakeManyHeads(op));
-    bool isBand = problem.listed && !listsSayOrder(op);
+    bool isBand = problem.listed && listsBand(op);
     int64_t heads = ::attn::mostHeadsAbreast(isUneven, isBand, target);
     if (!schedule.getSection() && heads > 1)
       schedule =

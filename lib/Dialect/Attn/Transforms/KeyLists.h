@@ -23,10 +23,51 @@ struct KeyListContext : ReductionContext {
   int64_t stride = 1;
 };
 
-/// Fills in the kernel that makes the lists.
+/// Positions of the rows; key tiles that may have live elements, and where
+/// those end that are not ragged.
+struct ListedRange {
+  Value firstRow, lastRow, first, end, endWhole;
+};
+
+/// Words of the keys of a tile that are live in some row; whether some element
+/// is live, and some dead.
+struct ListedElements {
+  SmallVector<Value> words;
+  Value someLive, someDead;
+};
+
+/// The number of the block's n-th tile from `first` on, i32.
+Value nthTile(KeyListContext &ctx, Value first, Value n);
+/// What the elements of a tile say; their bits go into the lists that have room
+/// for them.
+ListedElements evaluate(KeyListContext &ctx, const KeyLists &into,
+                        Value number);
+/// Words of the classes of tiles, as many as a tile has columns: 32 of them
+/// each, and words of one kind after those of the one before.
+SmallVector<Value> classWords(KeyListContext &ctx, ValueRange classes);
+
+/// Of elements that the mask asks something of, least and greatest answers.
+using Answers = SmallVector<std::pair<Value, Value>>;
+/// What the mask asks of elements of small tensors. Packed rows may be of
+/// several heads, and have none.
+Answers findAnswers(KeyListContext &ctx);
+/// Which tiles from number `first` on, every one of `stride`, are whole, dead,
+/// or neither as far as the analysis sees: words of tiles that are settled, and
+/// of those that are not whole.
+SmallVector<Value> classifyByAnalysis(KeyListContext &ctx,
+                                      const ListedRange &range,
+                                      const Answers &answers, Value first);
+/// The class of a tile that is what it is whatever the mask reads, as those of
+/// a prefix beside a tensor of pairs are; of others `masked`.
+Value classWithoutReads(KeyListContext &ctx, const ListedRange &range,
+                        Value number);
+
+/// Fills in the kernel that makes the lists; it says what the tiles are itself
+/// where `listsAtOnce`.
 void buildLists(KeyListContext &ctx, const KeyLists &into, Value numTiles,
                 Value block);
-/// The kernel before that one, which says what each tile is.
+/// The kernel before that one, which says what each tile is, where there is
+/// one.
 void buildClasses(KeyListContext &ctx, const KeyLists &into, Value numTiles,
                   Value block);
 /// The kernel behind them, which finds the order of the query tiles.

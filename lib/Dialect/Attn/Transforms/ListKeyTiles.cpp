@@ -177,21 +177,41 @@ bool mlir::attn::mayListBits(ReductionOpInterface op,
          schedule.getRows() == target.productShape().m && paysBits(op);
 }
 
-bool mlir::attn::listsSayOrder(ReductionOpInterface op) {
+bool mlir::attn::listsAtOnce(ReductionOpInterface op) {
+  ::attn::MaskAnalysis analysis(op.getMaskBody());
+  return !readsPairs(op) &&
+         llvm::any_of(analysis.getSamples(),
+                      [](auto sample) { return sample.onKey; });
+}
+
+/// Whether a mask's parts may have keys that the others have not.
+static bool isUnion(ReductionOpInterface op) {
+  return op.getMaskBody()
+      .walk([](arith::OrIOp) { return WalkResult::interrupt(); })
+      .wasInterrupted();
+}
+
+bool mlir::attn::listsBand(ReductionOpInterface op) {
   ::attn::MaskAnalysis::Facts facts =
       ::attn::MaskAnalysis(op.getMaskBody()).facts();
-  // A union may have some rows that see more.
-  bool isUnion = false;
-  op.getMaskBody().walk([&](arith::OrIOp) { isUnion = true; });
-  return isUnion || !facts.startDiffersByRow || !facts.endDiffersByRow;
+  return facts.startDiffersByRow && facts.endDiffersByRow && !isUnion(op);
+}
+
+bool mlir::attn::listsSayOrder(ReductionOpInterface op) {
+  if (isUnion(op) || !listsAtOnce(op))
+    return !listsBand(op);
+  ::attn::MaskAnalysis::Facts facts =
+      ::attn::MaskAnalysis(op.getMaskBody()).facts();
+  return facts.startDiffersByRow != facts.endDiffersByRow;
 }
 
 bool mlir::attn::listsTakeManyHeads(ReductionOpInterface op) {
+  if (!listsSayOrder(op) || listsAtOnce(op))
+    return false;
   ::attn::MaskAnalysis analysis(op.getMaskBody());
   auto samples = analysis.getSamples();
-  return listsSayOrder(op) &&
-         (samples.empty() ||
-          llvm::any_of(samples, [](auto sample) { return sample.onKey; }));
+  return samples.empty() ||
+         llvm::any_of(samples, [](auto sample) { return sample.onKey; });
 }
 
 bool mlir::attn::listsBits(ReductionOpInterface op) {

@@ -191,14 +191,24 @@ StringRef whyNotListedAs(ReductionOpInterface op, StringRef form,
 bool mayListBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
 /// Whether attn-list-key-tiles has said that they do.
 bool listsBits(ReductionOpInterface op);
+/// Whether one kernel says what the key tiles are and lists them. A mask that
+/// reads memory for each key leaves few of them to a look at their elements, so
+/// that a block has a query tile's: more kernels, with more blocks, cost more
+/// than they gain (measured: docs/performance).
+bool listsAtOnce(ReductionOpInterface op);
+/// Whether the listed keys start and end with the row, so that all rows have
+/// about as many, and most of them in common with the rows beside.
+bool listsBand(ReductionOpInterface op);
 /// Whether query tiles whose key tiles are listed take so unlike times that
-/// their lists say in which order they come. Under a mask whose keys start and
-/// end with the row all have about as many.
+/// their lists say in which order they come. Those of a band do not; nor, where
+/// they are listed at once, those of a mask whose keys start and end with no
+/// row: tiles side by side have their keys in common (measured:
+/// docs/performance).
 bool listsSayOrder(ReductionOpInterface op);
 /// Whether more heads advance together where key tiles are listed, than where
-/// they are not: so do those of unlike times. Not of a mask that reads memory
-/// for its rows and not for its keys, whose tiles are few (measured:
-/// docs/performance).
+/// they are not: so do those of unlike times. Not those that are listed at
+/// once, nor of a mask that reads memory for its rows and not for its keys,
+/// whose tiles are few (measured: docs/performance).
 bool listsTakeManyHeads(ReductionOpInterface op);
 
 } // namespace mlir::attn

@@ -425,7 +425,8 @@ SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
   Value header = index(KeyLists::header, loc);
   SmallVector<Value> lists = {
       make(arith::AddIOp::create(b, loc, keyTiles, header), {}),
-      make(keyTiles, words), make(keyTiles, {})};
+      make(keyTiles, words),
+      make(listsAtOnce(op) ? index(0, loc) : keyTiles, {})};
   if (!listsBits(op))
     return lists;
   int64_t blockQ = op.getScheduleAttribute().getBlockQ();
@@ -469,19 +470,25 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
   };
   ScheduleAttr schedule = op.getScheduleAttribute().withCluster(1);
   auto lists = listsOf(extra);
-  Value parts = index(KeyLists::parts, loc);
-  if (readsPairs(op))
-    parts = memref::DimOp::create(b, loc, lists.classes, 3);
   // Blocks that load while others evaluate, each with a warp for 16 keys; of
   // no more threads together than one may have, which leaves registers.
   int64_t threads =
       ::attn::paddedKeys(op.getScheduleAttribute().getBlockK(), target) /
       ::attn::MmaShape::warp().m * ::attn::TargetInfo::warpThreads;
-  constexpr int64_t mostBlocks = 4;
-  make(arith::MulIOp::create(b, loc, tiles, parts), buildClasses,
-       schedule.withOccupancy(
-           std::clamp<int64_t>(target.maxThreads / threads, 1, mostBlocks)));
-  make(tiles, buildLists, schedule);
+  auto withBlocks = [&](int64_t most) {
+    return schedule.withOccupancy(
+        std::clamp<int64_t>(target.maxThreads / threads, 1, most));
+  };
+  if (listsAtOnce(op)) {
+    make(tiles, buildLists, withBlocks(2));
+  } else {
+    Value parts = index(KeyLists::parts, loc);
+    if (readsPairs(op))
+      parts = memref::DimOp::create(b, loc, lists.classes, 3);
+    make(arith::MulIOp::create(b, loc, tiles, parts), buildClasses,
+         withBlocks(4));
+    make(tiles, buildLists, schedule);
+  }
   if (schedule.getOrder() == WorkOrder::longest_first && listsSayOrder(op))
     make(tiles, buildOrder, schedule);
 }
