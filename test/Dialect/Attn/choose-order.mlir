@@ -16,13 +16,13 @@ func.func @masked(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // -----
 
-// Where a kernel lists the key tiles, by their number.
+// Tiles under ids have their keys in common with those beside them.
 module attributes {attn.target = "sm_90a"} {
 func.func @listed(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                   %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @listed
-  // CHECK: order = longest_first, section = 32, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
+  // CHECK: order = longest_first, section = 4, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):
@@ -32,6 +32,53 @@ func.func @listed(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
         %y = tensor.extract %t[%jj] : tensor<?xi32>
         %e = arith.cmpi eq, %x, %y : i32
         attn.yield %e : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+// Where the keys end with the row, by the number of key tiles that a kernel lists.
+module attributes {attn.target = "sm_90a"} {
+func.func @late(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                  %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
+  // CHECK-LABEL: @late
+  // CHECK: order = longest_first, section = 4, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):
+        %ii = arith.index_cast %i : i32 to index
+        %jj = arith.index_cast %j : i32 to index
+        %x = tensor.extract %t[%ii] : tensor<?xi32>
+        %y = tensor.extract %t[%jj] : tensor<?xi32>
+        %e = arith.cmpi eq, %x, %y : i32
+        %c = arith.cmpi sle, %j, %i : i32
+        %l = arith.andi %c, %e : i1
+        attn.yield %l : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+// More heads, where no key is read: the first of them or the first rows.
+module attributes {attn.target = "sm_90a"} {
+func.func @many(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                  %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  // CHECK-LABEL: @many
+  // CHECK: order = longest_first, section = 32, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %few = arith.constant 500 : i32
+        %r = arith.cmpi slt, %i, %few : i32
+        %c = arith.cmpi slt, %j, %few : i32
+        %l = arith.ori %r, %c : i1
+        attn.yield %l : i1
       } -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }

@@ -207,7 +207,7 @@ module attributes {attn.target = "cpu-avx512"} {
 module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 16, 32, 4, 8192, 8>} {
   // CHECK-LABEL: func.func @grouped(
   // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 128, loop = peeled, pack_heads = true{{(, order = longest_first)?(, section = (4|32), section_keys = [0-9]+)?}}>
-  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 128, loop = peeled{{(, order = longest_first)?(, section = 32, section_keys = [0-9]+)?}}>
+  // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 128, loop = peeled{{(, order = longest_first)?(, section = 4, section_keys = [0-9]+)?}}>
   func.func @grouped(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                      %v: tensor<?x?x?x128xbf16>, %mask: tensor<?x1x1x?xi1>)
       -> (tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>) {

@@ -30,7 +30,7 @@ attn.monoid @keys cocycle stats() components(value, value) outputs("dk", "dv") {
 // CHECK: tile.workspace(%{{.*}}, %[[HEADS]], %{{.*}}, %{{.*}}) : memref<?x?x?x?xi32>
 // CHECK: tile.launch
 // CHECK: tile.launch
-// CHECK: tile.launch
+// CHECK-NOT: tile.launch
 // CHECK: tile.kernel private @gradients_kernel0
 // The heads of a group, and their lists.
 // CHECK: scf.for %[[NUMBER:.*]] = %c0 to %{{.*}} step %c1 iter_args

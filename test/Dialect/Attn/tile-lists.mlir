@@ -8,24 +8,18 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[T:.*]] = arith.ceildivui
 // CHECK: %[[TILES:.*]] = tile.workspace(%[[B:.*]], %c1, %[[T]], %{{.*}}) : memref<?x?x?x?xi32>
 // CHECK: %[[WORDS:.*]] = tile.workspace(%[[B]], %c1, %[[T]], %{{.*}}) : memref<?x?x?x?x4xi32>
-// CHECK: %[[CLASSES:.*]] = tile.workspace(%[[B]], %c1, %[[T]], %{{.*}}) : memref<?x?x?x?xi32>
+// CHECK: %[[CLASSES:.*]] = tile.workspace(%[[B]], %c1, %[[T]], %c0) : memref<?x?x?x?xi32>
 // CHECK: %[[N:.*]] = arith.muli %[[T]], %[[B]]
-// CHECK: %[[EIGHT:.*]] = arith.muli %[[N]], %c8
-// CHECK: tile.launch @ids_kernel1 grid(%[[EIGHT]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
-// CHECK: tile.launch @ids_kernel2 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
-// CHECK: tile.launch @ids_kernel3 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
+// CHECK: tile.launch @ids_kernel1 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
 // CHECK: tile.launch @ids_kernel0 grid({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
 // CHECK-NOT: tile.launch
 
-// The reduction: its n-th work tile is the query tile with the n-th most to do,
-// which the lists say beside its counts. Masked tiles, of which the first stands alone, then whole
-// ones; without masked ones the first whole tile stands alone.
+// The reduction, in the order of the rows: tiles side by side have their keys in
+// common. Masked tiles, of which the first stands alone, then whole ones; without
+// masked ones the first whole tile stands alone.
 // CHECK-LABEL: kernel private @ids_kernel0
-// CHECK: %[[BATCH:.*]], %{{.*}}, %[[PLACE:.*]], %{{.*}} = tile.work_tile %{{.*}} in_order
-// CHECK: %[[NTH:.*]] = memref.load %[[LISTS:.*]][%[[BATCH]], %c0, %[[PLACE]], %c2] : memref<?x?x?x?xi32>
-// CHECK: %[[TILE:.*]] = arith.index_cast %[[NTH]] : i32 to index
-// CHECK: arith.muli %[[TILE]], %c128
-// CHECK: %[[MASKED:.*]] = memref.load %[[LISTS]][%[[BATCH]], %c0, %[[TILE]], %c0]
+// CHECK: %[[BATCH:.*]], %{{.*}}, %[[TILE:.*]], %{{.*}} = tile.work_tile %{{.*}} longest_first
+// CHECK: %[[MASKED:.*]] = memref.load %[[LISTS:.*]][%[[BATCH]], %c0, %[[TILE]], %c0]
 // CHECK: %[[M:.*]] = arith.index_cast %[[MASKED]]
 // CHECK: %[[WHOLE:.*]] = memref.load %[[LISTS]][%[[BATCH]], %c0, %[[TILE]], %c1]
 // CHECK: %[[W:.*]] = arith.index_cast %[[WHOLE]]
@@ -45,15 +39,14 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NOT: arith.cmpi eq
 // CHECK: scf.for %{{.*}} = %c1 to %[[W]]
 
-// The classes, in each of eight blocks of every eighth key tile: 128 of them at a
-// time by the ids of rows and of keys, least and greatest; then those that these do
-// not settle by all of their elements, 32 rows at a time. A ragged tile needs them.
+// A block lists a query tile's: 128 key tiles at a time by the ids of rows and of
+// keys, least and greatest; then those that these do not settle by all of their
+// elements, 64 rows at a time. A ragged tile needs them.
 // CHECK-LABEL: kernel private @ids_kernel1
-// CHECK-SAME: occupancy = 4
-// CHECK: arith.remui %{{.*}}, %c8
+// CHECK-SAME: occupancy = 2
 // CHECK: scf.if
-// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32
-// CHECK: scf.for %[[FIRST:.*]] = %{{.*}} to %{{.*}} step %c1024
+// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c64
+// CHECK: scf.for %[[FIRST:.*]] = %{{.*}} to %{{.*}} step %c128
 // CHECK: tile.map {
 // CHECK: memref.load {{.*}} : memref<?x?xi32, strided<[?, 1]>>
 // CHECK: } -> !tile.tile<128x128xi32>
@@ -62,7 +55,6 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: arith.maxsi
 // CHECK: } -> !tile.tile<128x1xi32>
 // CHECK: tile.map {
-// CHECK: arith.muli %{{.*}}, %c8_i32
 // CHECK: memref.load
 // CHECK: } -> !tile.tile<128x128xi32>
 // CHECK: %[[CLASS:.*]]:2 = tile.map ins(
@@ -70,49 +62,20 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: scf.for %{{.*}} = %c0 to %c4
 // CHECK: math.ctpop
 // CHECK: scf.for
-// CHECK: memref.store %c2_i32,
+// CHECK: memref.store
 // CHECK: scf.for
-// CHECK: memref.store %c0_i32,
-// CHECK: scf.for
-// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c32
+// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c64
 // CHECK: %[[E:.*]]:2 = tile.map {
 // CHECK: arith.cmpi eq
-// CHECK: } -> !tile.tile<128x32xi1>, !tile.tile<128x32xi1>
+// CHECK: } -> !tile.tile<128x64xi1>, !tile.tile<128x64xi1>
 // CHECK: tile.bits
 // CHECK: scf.if
 // CHECK: scf.if
 // CHECK-COUNT-4: memref.store
 // CHECK: memref.store
-
-// The lists, from the classes.
-// CHECK-LABEL: kernel private @ids_kernel2
-// CHECK: scf.for %{{.*}} = %{{.*}} to %{{.*}} step %c128
-// CHECK: tile.map {
-// CHECK: memref.load {{.*}} : memref<?x?x?x?xi32>
-// CHECK: } -> !tile.tile<128x1xi1>, !tile.tile<128x1xi1>
-// CHECK: tile.bits
-// CHECK-NOT: !tile.tile<128x128xi1>
+// CHECK: memref.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %c0]
+// CHECK: memref.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %c1]
 // CHECK: tile.return
-
-// The order: how many query tiles take longer, in halves of a whole tile, or as
-// long and are behind: so many come before this one.
-// CHECK-LABEL: kernel private @ids_kernel3
-// CHECK: %{{.*}}, %{{.*}}, %[[OWN:.*]], %{{.*}} = tile.work_tile
-// CHECK: %[[MINE:.*]] = arith.index_cast %[[OWN]] : index to i32
-// CHECK: memref.load %[[LISTS:.*]][%{{.*}}, %{{.*}}, %[[OWN]], %c0]
-// CHECK: arith.muli %{{.*}}, %c3_i32
-// CHECK: memref.load %[[LISTS]][%{{.*}}, %{{.*}}, %[[OWN]], %c1]
-// CHECK: arith.muli %{{.*}}, %c2_i32
-// CHECK: %[[BEFORE:.*]] = scf.for %{{.*}} = %c0 to %{{.*}} step %c128
-// CHECK: tile.map {
-// CHECK: arith.cmpi sgt
-// CHECK: arith.cmpi eq
-// CHECK: arith.cmpi sgt
-// CHECK: } -> !tile.tile<128x1xi1>
-// CHECK: tile.bits
-// CHECK-COUNT-4: math.ctpop
-// CHECK: %[[RANK:.*]] = arith.index_cast %[[BEFORE]] : i32 to index
-// CHECK: memref.store %[[MINE]], %[[LISTS]][%{{.*}}, %{{.*}}, %[[RANK]], %c2]
 func.func @ids(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
     %v: tensor<?x?x?x128xbf16>, %ids: tensor<?x?xi32>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
@@ -152,9 +115,15 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile.launch @pairs_kernel3 grid(%[[N]])
 // CHECK: tile.launch @pairs_kernel0 grid(
 
-// The number of the next masked tile is read a step ahead, for its words and bits
-// are where that says; no element is read from the mask.
+// The n-th work tile is the query tile with the n-th most to do, which the lists say
+// beside its counts. The number of the next masked tile is read a step ahead, for its
+// words and bits are where that says; no element is read from the mask, but of a row
+// that is done again.
 // CHECK-LABEL: kernel private @pairs_kernel0
+// CHECK: %{{.*}}, %[[HEAD:.*]], %[[PLACE:.*]], %{{.*}} = tile.work_tile %{{.*}} in_order
+// CHECK: %[[NTH:.*]] = memref.load %[[LISTS:.*]][%c0, %[[HEAD]], %[[PLACE]], %c2] : memref<?x?x?x?xi32>
+// CHECK: %[[TILE:.*]] = arith.index_cast %[[NTH]] : i32 to index
+// CHECK: arith.muli %[[TILE]], %c128
 // CHECK-NOT: memref.load {{.*}}xi8,
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}, i32)
 // CHECK-NOT: memref.load {{.*}}xi8,
@@ -165,6 +134,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[S:.*]] = tile.dot
 // CHECK: tile.map ins(%[[S]], %{{.*}}, %{{.*}}, %{{.*}}, %{{.*}} :
 // CHECK-NOT: memref.load {{.*}}xi8,
+// CHECK: tile.any
 
 // CHECK-LABEL: tile.kernel private @pairs_kernel1
 // CHECK-SAME: occupancy = 4
@@ -187,6 +157,26 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile.bits
 // CHECK-NOT: !tile.tile<128x128xi1>
 // CHECK: tile.return
+
+// The order: how many query tiles take longer, in halves of a whole tile, or as
+// long and are behind: so many come before this one.
+// CHECK-LABEL: kernel private @pairs_kernel3
+// CHECK: %{{.*}}, %{{.*}}, %[[OWN:.*]], %{{.*}} = tile.work_tile
+// CHECK: %[[MINE:.*]] = arith.index_cast %[[OWN]] : index to i32
+// CHECK: memref.load %[[LISTS:.*]][%{{.*}}, %{{.*}}, %[[OWN]], %c0]
+// CHECK: arith.muli %{{.*}}, %c3_i32
+// CHECK: memref.load %[[LISTS]][%{{.*}}, %{{.*}}, %[[OWN]], %c1]
+// CHECK: arith.muli %{{.*}}, %c2_i32
+// CHECK: %[[BEFORE:.*]] = scf.for %{{.*}} = %c0 to %{{.*}} step %c128
+// CHECK: tile.map {
+// CHECK: arith.cmpi sgt
+// CHECK: arith.cmpi eq
+// CHECK: arith.cmpi sgt
+// CHECK: } -> !tile.tile<128x1xi1>
+// CHECK: tile.bits
+// CHECK-COUNT-4: math.ctpop
+// CHECK: %[[RANK:.*]] = arith.index_cast %[[BEFORE]] : i32 to index
+// CHECK: memref.store %[[MINE]], %[[LISTS]][%{{.*}}, %{{.*}}, %[[RANK]], %c2]
 func.func @pairs(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
     %v: tensor<?x?x?x128xbf16>, %m: tensor<?x?x?xi1>) -> tensor<?x?x?x128xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
@@ -339,6 +329,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NOT: memref.load {{.*}} : memref<?xi32
 // CHECK: tile.dot
 // CHECK-NOT: memref.load {{.*}} : memref<?xi32
+// CHECK: tile.any
 // CHECK-LABEL: kernel private @shifted_kernel1
 func.func @shifted(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
     %v: tensor<?x?x?x128xbf16>, %m: tensor<?x?xi1>, %ids: tensor<?xi32>, %n: i32) -> tensor<?x?x?x128xbf16> {
@@ -385,7 +376,10 @@ module attributes {attn.target = "sm_90a"} {
 
 // CHECK-LABEL: kernel private @many_kernel0
 // CHECK-NOT: math.absi
+// CHECK: tile.any
+// Eight blocks have every eighth key tile each.
 // CHECK-LABEL: kernel private @many_kernel1
+// CHECK-SAME: occupancy = 4
 // CHECK: arith.remui %{{.*}}, %c8
 // CHECK: scf.if %{{.*}} -> (!tile.tile<128x1xi1>, !tile.tile<128x1xi1>) {
 // CHECK: math.absi
@@ -413,6 +407,29 @@ func.func @many(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
         %x = arith.ori %g, %f : i1
         %live = arith.ori %x, %n : i1
         attn.yield %live : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+// What no row is asked for is the same in all: one of them is evaluated.
+
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: kernel private @padding_kernel1
+// CHECK: %[[E:.*]]:2 = tile.map {
+// CHECK: memref.load {{.*}} : memref<?xi8
+// CHECK: } -> !tile.tile<128x1xi1>, !tile.tile<128x1xi1>
+// CHECK-NEXT: tile.bits %[[E]]#0, %[[E]]#1
+func.func @padding(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>, %m: tensor<?xi1>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%m : tensor<?xi1>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi1>):
+        %jj = arith.index_cast %j : i32 to index
+        %x = tensor.extract %t[%jj] : tensor<?xi1>
+        attn.yield %x : i1
       } -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
