@@ -1,4 +1,4 @@
-//===- TileFarRows.cpp - Rows far from 0, done again ----------------------===//
+//===- TileFarRows.cpp - Rows far from 0 or spoiled, done again -----------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -14,6 +14,10 @@
 // where a key's dot was -inf, which makes its exponent times its weight, 0, a
 // NaN.
 //
+// A key that is dead in all rows of a listed tile has the weight 0, and 0 times
+// a value that is not finite is NaN. So rows with a NaN are done again, too, in
+// the place of a look for such keys in each tile.
+//
 //===----------------------------------------------------------------------===//
 
 #include "TileFarRows.h"
@@ -21,6 +25,7 @@
 #include "TileBlock.h"
 #include "TileElements.h"
 #include "TileSteps.h"
+#include "TileStream.h"
 #include "TileWarps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,21 +34,31 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+/// Whether a row can be done again from memory, key by key.
+static bool rowsAreInMemory(ReductionContext &ctx) {
+  return isGpu(ctx) && ctx.form.exponential && ctx.form.fused &&
+         (ctx.form.dotIsStat || ctx.linear.applies) && !ctx.fixedAnchor &&
+         !ctx.marksIn && !ctx.marksOut && !hasGroup(ctx.reduction) &&
+         !ctx.packsHeads && !warpsHaveKeys(ctx) &&
+         !ctx.reduction.isBatchInvariant() && !ctx.schedule.getBlockV() &&
+         !ctx.keySource.is(SourceKind::paged) &&
+         !ctx.keySource.is(SourceKind::ring) &&
+         ctx.reduction.getQueryOperands().size() == 1 &&
+         ctx.reduction.getFactorBody().empty() &&
+         !ctx.reduction.getRotaryAttribute();
+}
+
 bool mlir::attn::mayRedoFarRows(ReductionContext &ctx) {
-  if (!isGpu(ctx) || !ctx.form.exponential || !ctx.form.fused ||
-      !(ctx.form.dotIsStat || ctx.linear.applies) || ctx.fixedAnchor ||
-      ctx.marksIn || ctx.marksOut || hasGroup(ctx.reduction) ||
-      ctx.packsHeads || warpsHaveKeys(ctx) ||
-      ctx.reduction.isBatchInvariant() || ctx.schedule.getBlockV() ||
-      ctx.keySource.is(SourceKind::paged) ||
-      ctx.keySource.is(SourceKind::ring) ||
-      ctx.reduction.getQueryOperands().size() != 1 ||
-      !ctx.reduction.getFactorBody().empty() ||
-      ctx.reduction.getRotaryAttribute())
+  if (!rowsAreInMemory(ctx))
     return false;
   Region &region = ctx.reduction.getMaskBody();
   return region.empty() || ctx.lists.tiles ||
          ::attn::MaskAnalysis(region).facts().startsAtFirstKey;
+}
+
+bool mlir::attn::mayRedoSpoiledRows(ReductionContext &ctx) {
+  return ctx.lists.tiles && rowsAreInMemory(ctx) && pipelined(ctx) &&
+         !ctx.reduction.getValueOperands().empty();
 }
 
 /// Within a map: the dot of a row, an i32 in the tile, with a key.
@@ -78,15 +93,16 @@ static Value dotOfElements(ReductionContext &ctx, Value row, Value key) {
   return loop.getResult(0);
 }
 
-/// One key enters the state of the rows that `far` marks; sums are at the
-/// row's statistic itself.
-static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
+/// What a key is to the rows that `far` marks: the statistic with it, the
+/// factor of their sums and its weight, whether it is live, and the exponents
+/// of both.
+static SmallVector<Value> weighKey(ReductionContext &ctx, Value key, Value far,
                                    ValueRange state) {
   RowBlock block(KeyTile{key, /*masked=*/true});
   block.firstRow = ctx.row0;
   prepare(ctx, block);
   Type numbers = state[0].getType(), flags = far.getType();
-  SmallVector<Value> row = ctx.map(
+  return ctx.map(
       {far, state[0]}, {numbers, numbers, numbers, flags, numbers, numbers},
       [&](Value row, Value, ValueRange x) {
         Value live = liveByMask(ctx, block, row, ctx.i32(0)), old = x[1];
@@ -119,9 +135,15 @@ static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
             now,  power(old, moved),  power(score, apart),
             live, finite(old, moved), finite(score, apart)};
       });
+}
+
+/// Adds a key to the sums of the rows that `far` marks, which are at the row's
+/// statistic itself.
+static SmallVector<Value> addKey(ReductionContext &ctx, Value key, Value far,
+                                 ValueRange row, ValueRange state) {
   Value factor = row[1], weight = row[2], live = row[3], moved = row[4],
         apart = row[5];
-  SmallVector<Value> next = {row[0]};
+  SmallVector<Value> next;
   unsigned nextValue = 0;
   for (unsigned i = 0; i < ctx.numComponents(); ++i) {
     Value values;
@@ -169,9 +191,23 @@ static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
   return next;
 }
 
+/// One key enters the state of the rows that `far` marks.
+static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
+                                   ValueRange state) {
+  SmallVector<Value> row = weighKey(ctx, key, far, state);
+  Value any = tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), /*live=*/row[3],
+                                  /*by_rows=*/true);
+  SmallVector<Value> next = {row[0]};
+  llvm::append_range(
+      next, stepIf(
+                ctx, any, state.drop_front(),
+                [&] { return addKey(ctx, key, far, row, state); }, nullptr));
+  return next;
+}
+
 /// The state after all keys of the rows that `far` marks; of others as it is.
-static SmallVector<Value> walkFarRows(ReductionContext &ctx,
-                                      SmallVector<Value> state, Value far) {
+static SmallVector<Value> walkRows(ReductionContext &ctx,
+                                   SmallVector<Value> state, Value far) {
   auto loop = scf::ForOp::create(ctx.b, ctx.hullLower, ctx.hullUpper,
                                  ctx.index(1), state);
   OpBuilder::InsertionGuard guard(ctx.b);
@@ -181,44 +217,79 @@ static SmallVector<Value> walkFarRows(ReductionContext &ctx,
   return loop.getResults();
 }
 
-SmallVector<Value> mlir::attn::redoFarRows(ReductionContext &ctx,
-                                           SmallVector<Value> state) {
-  Type flags = ctx.tileType(ctx.schedule.getBlockQ(), 1, ctx.b.getI1Type());
-  Value rows = ctx.toI32(ctx.liveRows);
+/// Rows whose largest score is far from 0, or whose sum of exponents times
+/// their powers is NaN where the sum of weights is not.
+static Value findFarRows(ReductionContext &ctx, ValueRange state) {
   // Sums of distances, and last the sum of ones.
   SmallVector<Value> inputs = {state[0]};
   if (ctx.form.slopes) {
-    auto components = ArrayRef(state).drop_front(ctx.numStats());
+    auto components = state.drop_front(ctx.numStats());
     for (auto [sum, slope] : llvm::zip(components, ctx.form.slopes->slopes))
       if (slope != 0.0f)
         inputs.push_back(sum);
     inputs.push_back(components[ctx.form.slopes->ones]);
   }
-  Value far =
-      ctx.map(inputs, flags,
-              [&](Value row, Value, ValueRange x) {
-                Value no = arith::ConstantIntOp::create(ctx.b, false, 1);
-                // Of f16 what is below the least anchor was taken for that
-                // (emitNearAnchor).
-                Value some = ctx.select(ctx.isIdentity(x[0]), no,
-                                        isFar(ctx, x[0], /*orAt=*/isF16(ctx)));
-                for (Value sum :
-                     x.slice(1, x.size() - std::min<size_t>(x.size(), 2))) {
-                  Value lost = arith::AndIOp::create(
-                      ctx.b,
-                      arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::UNO,
-                                            sum, sum),
-                      arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::ORD,
-                                            x.back(), x.back()));
-                  some = arith::OrIOp::create(ctx.b, some, lost);
-                }
-                Value inside = ctx.cmp(arith::CmpIPredicate::slt, row, rows);
-                return SmallVector<Value>{
-                    arith::AndIOp::create(ctx.b, inside, some)};
-              })
-          .front();
-  Value any = tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), far,
+  auto isFarRow = [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+    Value no = arith::ConstantIntOp::create(ctx.b, false, 1);
+    // Of f16 what is below the least anchor was taken for that
+    // (emitNearAnchor).
+    Value some = ctx.select(ctx.isIdentity(x[0]), no,
+                            isFar(ctx, x[0], /*orAt=*/isF16(ctx)));
+    for (Value sum : x.slice(1, x.size() - std::min<size_t>(x.size(), 2))) {
+      Value lost = arith::AndIOp::create(
+          ctx.b,
+          arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::UNO, sum, sum),
+          arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::ORD, x.back(),
+                                x.back()));
+      some = arith::OrIOp::create(ctx.b, some, lost);
+    }
+    return {some};
+  };
+  Type flags = ctx.tileType(ctx.schedule.getBlockQ(), 1, ctx.b.getI1Type());
+  return ctx.map(inputs, flags, isFarRow).front();
+}
+
+/// Rows with a sum of values that is NaN.
+static Value findSpoiledRows(ReductionContext &ctx, ValueRange state) {
+  Value spoiled;
+  Type flags = ctx.tileType(ctx.schedule.getBlockQ(), 1, ctx.b.getI1Type());
+  for (unsigned i = 0; i < ctx.numComponents(); ++i) {
+    if (ctx.monoid.getComponent(i) != Component::value)
+      continue;
+    SmallVector<Value> inputs = {ctx.rowSum(state[ctx.numStats() + i])};
+    if (spoiled)
+      inputs.push_back(spoiled);
+    auto isSpoiled = [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+      Value isNaN =
+          arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::UNO, x[0], x[0]);
+      if (x.size() > 1)
+        isNaN = arith::OrIOp::create(ctx.b, isNaN, x[1]);
+      return {isNaN};
+    };
+    spoiled = ctx.map(inputs, flags, isSpoiled).front();
+  }
+  return spoiled;
+}
+
+SmallVector<Value> mlir::attn::redoRows(ReductionContext &ctx,
+                                        SmallVector<Value> state) {
+  SmallVector<Value> found;
+  if (ctx.form.redoesFar)
+    found.push_back(findFarRows(ctx, state));
+  if (ctx.form.redoesSpoiled)
+    found.push_back(findSpoiledRows(ctx, state));
+  Value rows = ctx.toI32(ctx.liveRows);
+  auto isInside = [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
+    Value inside = ctx.cmp(arith::CmpIPredicate::slt, row, rows);
+    Value some = x.size() == 1 ? x[0]
+                               : arith::OrIOp::create(ctx.b, x[0], x[1]);
+    return {arith::AndIOp::create(ctx.b, inside, some)};
+  };
+  Value again = ctx.map(found, found[0].getType(), isInside).front();
+  Value any = tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), again,
                                   /*by_rows=*/true);
+  // The mask's region tells which keys are live, whatever the lists have.
+  llvm::SaveAndRestore<KeyLists> lists(ctx.lists, KeyLists());
   return stepIf(
       ctx, any, state,
       [&] {
@@ -227,13 +298,13 @@ SmallVector<Value> mlir::attn::redoFarRows(ReductionContext &ctx,
         SmallVector<Value> first;
         for (auto [own, initial] :
              llvm::zip(state, initialState(ctx, /*ofRows=*/true)))
-          first.push_back(ctx.map({far, initial, own}, own.getType(),
+          first.push_back(ctx.map({again, initial, own}, own.getType(),
                                   [&](Value, Value, ValueRange x) {
                                     return SmallVector<Value>{
                                         ctx.select(x[0], x[1], x[2])};
                                   })
                               .front());
-        return walkFarRows(ctx, first, far);
+        return walkRows(ctx, first, again);
       },
       nullptr);
 }

@@ -19,8 +19,11 @@ namespace mlir::attn {
 /// kernel lists, packed heads and factors; and where the bits of a row may not
 /// depend on which of these it meets.
 bool mayRedoFarRows(ReductionContext &ctx);
-/// The state after the rows that are far are done again, key by key.
-SmallVector<Value> redoFarRows(ReductionContext &ctx, SmallVector<Value> state);
+/// Whether rows that are NaN are done again, so that the values of keys that
+/// are dead in every row of a listed tile need not be cleared.
+bool mayRedoSpoiledRows(ReductionContext &ctx);
+/// The state after such rows are done again, key by key.
+SmallVector<Value> redoRows(ReductionContext &ctx, SmallVector<Value> state);
 
 } // namespace mlir::attn
 

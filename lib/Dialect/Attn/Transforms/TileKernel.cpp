@@ -277,8 +277,8 @@ static void buildRows(ReductionContext &ctx, ValueRange outputs) {
       hasGroup(ctx.reduction) ? walkGroup(ctx, state) : streamKeys(ctx, state);
   if (sumsHaveOrder(ctx))
     state.truncate(state.size() - ctx.rowSumWeights.size());
-  if (ctx.form.redoesFar)
-    state = redoFarRows(ctx, state);
+  if (ctx.form.redoesFar || ctx.form.redoesSpoiled)
+    state = redoRows(ctx, state);
   if (ctx.fixedAnchor) {
     // Weights are never 0: a row without a sum is dead, and has no anchor. A
     // bound of scores is given only where there is such a sum.
@@ -332,6 +332,7 @@ LogicalResult mlir::attn::buildReduction(ReductionContext &ctx,
   ctx.headVaries = hasGroup(ctx.reduction);
   readForm(ctx);
   ctx.form.redoesFar = mayRedoFarRows(ctx);
+  ctx.form.redoesSpoiled = mayRedoSpoiledRows(ctx);
   if (ctx.form.fused || ctx.form.unit)
     findFarAnchors(ctx);
   auto rows = [&] { buildRows(ctx, outputs); };

@@ -155,6 +155,8 @@ struct ScoreForm : ScoreUnit {
   Value farAnchor, farK, leastAnchor;
   /// Rows that are far are done again behind the key tiles.
   bool redoesFar = false;
+  /// So are rows that are NaN, and listed tiles clear no values of dead keys.
+  bool redoesSpoiled = false;
   /// Weights that need the score are computed with the factor, from the
   /// statistic.
   bool weighsLate = false;

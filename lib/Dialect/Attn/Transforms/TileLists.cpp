@@ -10,7 +10,8 @@
 //
 //   whole   every element is live: no test at all
 //   masked  elements are tested, and the values of keys that are dead in every
-//           row are cleared; which these are the list says, so that the parts
+//           row are cleared, unless rows that these spoil are done again
+//           (TileFarRows.cpp); which these are the list says, so that the parts
 //           of a block need not exchange what each has found.
 //
 //===----------------------------------------------------------------------===//
@@ -46,20 +47,26 @@ Value mlir::attn::loadListed(ReductionContext &ctx, Value number,
   return memref::LoadOp::create(ctx.b, ctx.lists.tiles, at);
 }
 
-SmallVector<Value> mlir::attn::stepListed(ReductionContext &ctx, Value first,
-                                          Value number, Value isRagged,
-                                          ValueRange state) {
-  KeyTile tile{first, /*masked=*/true};
-  if (keyCols(ctx) == ctx.schedule.getBlockK())
-    tile.isRagged = isRagged;
+/// The keys of a listed tile that some row of it has.
+static Value keysOfListed(ReductionContext &ctx, Value number) {
   SmallVector<Value> words;
   for (int64_t w = 0, n = llvm::divideCeil(keyCols(ctx), 32); w < n; ++w) {
     SmallVector<Value> indices = listIndices(ctx);
     indices.append({number, ctx.index(w)});
     words.push_back(memref::LoadOp::create(ctx.b, ctx.lists.words, indices));
   }
-  tile.live = tile::TruthsOp::create(
+  return tile::TruthsOp::create(
       ctx.b, ctx.tileType(1, keyCols(ctx), ctx.b.getI1Type()), words);
+}
+
+SmallVector<Value> mlir::attn::stepListed(ReductionContext &ctx, Value first,
+                                          Value number, Value isRagged,
+                                          ValueRange state) {
+  KeyTile tile{first, /*masked=*/true};
+  if (keyCols(ctx) == ctx.schedule.getBlockK())
+    tile.isRagged = isRagged;
+  if (!ctx.form.redoesSpoiled)
+    tile.live = keysOfListed(ctx, number);
   if (ctx.lists.bits)
     tile.number = number;
   return step(ctx, tile, state);
