@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Batch.h"
+#include "attn/Dialect/TileGPU/IR/MergedStates.h"
 
 #include <cstring>
 
@@ -211,12 +212,15 @@ static void emulateWarps(tg::MergeStatesOp op, ProgramBuilder &b,
 
 namespace {
 /// The states of a cluster's blocks: each stores sixteen rows into the slot of
-/// the block that combines them.
+/// the block that combines them; a warpgroup, all that another block's
+/// combines.
 struct ClusterStates {
   const Merge merge;
   uint32_t ring;
   SlotId counter, part;
-  int64_t count, sixteens, rowWords;
+  bool ofGroup;
+  /// Pieces that the rows of a warp, or a warpgroup, are stored in.
+  int64_t count, pieces, rowWords;
   llvm::SmallVector<SlotId> state, results;
   /// Of each part of a state as it is combined: rows and columns.
   llvm::SmallVector<Shape> to;
@@ -226,7 +230,10 @@ struct ClusterStates {
   Step run(Agent &a) const;
 
 private:
-  int64_t all(const Agent &a) const { return sixteens * a.role.warps; }
+  int64_t members(const Agent &a) const {
+    return ofGroup ? 1 : int64_t(a.role.warps);
+  }
+  int64_t all(const Agent &a) const { return pieces * members(a); }
   int64_t combining(const Agent &a) const {
     return llvm::divideCeil(all(a), count);
   }
@@ -247,8 +254,8 @@ bool ClusterStates::store(Agent &a) const {
     return a.fail("stores the state of part " + std::to_string(a.i32(part)) +
                   " as block " + std::to_string(a.block.rank) +
                   " of its cluster");
-  for (int64_t i = 0; i < sixteens; ++i) {
-    int64_t number = a.member * sixteens + i;
+  for (int64_t i = 0; i < pieces; ++i) {
+    int64_t number = a.member * pieces + i;
     ThreadBlock &target = *blocks[size_t(number % count)];
     View view = row(a, number / count, a.block.rank);
     MBarrier &full = target.mbarriers[size_t(a.program.rings[ring].full)];
@@ -304,7 +311,9 @@ Step ClusterStates::run(Agent &a) const {
     a.part = 1;
     if (a.member < combining(a)) {
       bool some = a.member * count + a.block.rank < all(a);
-      a.arrive(a.block, info.full, 0, some ? count * rowWords * 4 : 0);
+      int64_t bytes = some ? count * rowWords * 4 : 0;
+      for (int64_t warp = 0; warp < a.warps; ++warp)
+        a.arrive(a.block, info.full, warp, bytes / a.warps);
     }
   }
   Values merged;
@@ -351,8 +360,14 @@ static LogicalResult emulateCluster(tg::MergeStatesOp op, ProgramBuilder &b,
                           "tile_gpu.ring.create");
   auto count = int64_t(*op.getCount());
   const RingInfo &info = b.kernel().rings[*ring];
-  int64_t warps = b.role && !b.role->isGroup ? b.role->warps : 0;
-  int64_t combining = llvm::divideCeil(op.getSixteensOfWarp() * warps, count);
+  bool ofGroup = tg::mergesWarpgroups(op);
+  constexpr int64_t groupWarps = 4;
+  int64_t warps = b.role && b.role->isGroup == ofGroup ? b.role->warps : 0;
+  int64_t combining =
+      ofGroup ? groupWarps
+              : llvm::divideCeil(op.getSixteensOfWarp() * warps, count);
+  if (ofGroup && warps != groupWarps)
+    return op.emitOpError("expected a role of one warpgroup");
   if (info.fill != emulator::Fill::States || info.cluster != count ||
       info.producers != combining || combining > warps)
     return op.emitOpError("expected a ring of states of clusters of ")
@@ -362,9 +377,10 @@ static LogicalResult emulateCluster(tg::MergeStatesOp op, ProgramBuilder &b,
                        *ring,
                        b.slot(op.getCounter()),
                        b.slot(op.getPart()),
+                       ofGroup,
                        count,
-                       op.getSixteensOfWarp(),
-                       op.getFloatsOfSixteen(),
+                       ofGroup ? count : op.getSixteensOfWarp(),
+                       tg::floatsOfPart(op),
                        llvm::SmallVector<SlotId>(state),
                        b.slots(op.getResults()),
                        {}};

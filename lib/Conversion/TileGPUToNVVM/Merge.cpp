@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowerings.h"
+#include "attn/Dialect/TileGPU/IR/MergedStates.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -307,13 +308,21 @@ namespace {
 /// into the slot of the block that combines these, without waiting (PTX ISA,
 /// st.async), where they count towards that block's full barrier: a row of the
 /// slot's tile for each block, of registers by lane, then of vectors by column.
+/// A warpgroup stores what another block combines of all its rows, each warp
+/// its registers beside those of the others, and the first one the vectors.
 class StatesOfCluster {
 public:
   StatesOfCluster(KernelContext &k, MergeStatesOp op, const RingLayout &ring)
-      : k(k), e(k.e), op(op), count(*op.getCount()),
-        sixteens(op.getSixteensOfWarp()), rowBytes(4 * op.getFloatsOfSixteen()),
+      : k(k), e(k.e), op(op), ofGroup(mergesWarpgroups(op)),
+        count(*op.getCount()), pieces(ofGroup ? count : op.getSixteensOfWarp()),
+        warps(ofGroup ? k.role.warps : 1), rowBytes(4 * floatsOfPart(op)),
         slot(k.address(ring.offsets[0])), full(k.address(ring.full)),
-        part(k.scalar(op.getPart())) {}
+        part(k.scalar(op.getPart())) {
+    Value first = e.mul(k.lane, laneBytes);
+    ofLane = ofGroup ? e.add(first, e.mul(k.role.warpInRole, 32 * laneBytes))
+                     : first;
+    ofPair = e.mul(e.and_(k.lane, 3), pairBytes);
+  }
   void write(const MergeState &mine);
   /// Announces what comes to this warp, the `warp`-th that combines.
   void announce();
@@ -322,8 +331,10 @@ public:
 private:
   static constexpr int64_t laneBytes = 4 * 4; // Of 8 columns of sixteen rows.
   static constexpr int64_t pairBytes = 2 * 4; // Of a vector, in 4 lanes.
+  /// The row for a block's piece that a warp combines, or its warpgroup.
   Value rowOf(Value warp, Value block) {
-    return e.add(slot, e.mul(e.add(e.mul(warp, count), block), rowBytes));
+    Value row = ofGroup ? block : e.add(e.mul(warp, count), block);
+    return e.add(slot, e.mul(row, rowBytes));
   }
   void store(Value address, ArrayRef<Value> registers, Value barrier,
              Value predicate);
@@ -332,8 +343,11 @@ private:
   KernelContext &k;
   Emitter &e;
   MergeStatesOp op;
-  int64_t count, sixteens, rowBytes;
-  Value slot, full, part;
+  bool ofGroup;
+  /// Pieces that a warp's rows are stored in, and warps whose registers lie
+  /// beside each other.
+  int64_t count, pieces, warps, rowBytes;
+  Value slot, full, part, ofLane, ofPair;
 };
 } // namespace
 
@@ -375,11 +389,12 @@ void StatesOfCluster::load(Value address, MutableArrayRef<Value> registers,
 }
 
 void StatesOfCluster::write(const MergeState &mine) {
-  Value ofLane = e.mul(k.lane, laneBytes);
-  Value ofPair = e.mul(e.and_(k.lane, 3), pairBytes);
   Value hasPair = e.lt(k.lane, e.c32(4)), always = e.truth(true);
-  for (int64_t i = 0; i < sixteens; ++i) {
-    Value number = e.add(e.mul(k.role.warpInRole, sixteens), i);
+  if (ofGroup)
+    hasPair = e.and_(hasPair, e.eq(k.role.warpInRole, 0));
+  for (int64_t i = 0; i < pieces; ++i) {
+    Value number =
+        ofGroup ? e.c32(i) : e.add(e.mul(k.role.warpInRole, pieces), i);
     Value block = e.urem(number, count), warp = e.udiv(number, count);
     Value to = inBlock(e, rowOf(warp, part), block);
     Value barrier = inBlock(e, full, block);
@@ -394,8 +409,9 @@ void StatesOfCluster::write(const MergeState &mine) {
       auto frag = dyn_cast<FragType>(type);
       if (!frag)
         continue;
-      int64_t registers = int64_t(value.size()) / sixteens;
-      for (int64_t at = 0; at < registers; at += 4, offset += 32 * laneBytes)
+      int64_t registers = int64_t(value.size()) / pieces;
+      for (int64_t at = 0; at < registers;
+           at += 4, offset += warps * 32 * laneBytes)
         store(e.add(e.add(to, ofLane), offset),
               ArrayRef<Value>(value).slice(i * registers + at, 4), barrier,
               always);
@@ -410,23 +426,25 @@ void StatesOfCluster::write(const MergeState &mine) {
 }
 
 void StatesOfCluster::announce() {
-  Value number = e.add(e.mul(k.role.warpInRole, count), part);
-  Value some = e.lt(number, e.c32(sixteens * k.role.warps));
-  Value bytes = e.select(some, e.c32(count * rowBytes), e.c32(0));
+  Value bytes = e.c32(count * rowBytes / warps);
+  if (!ofGroup) {
+    Value number = e.add(e.mul(k.role.warpInRole, count), part);
+    Value some = e.lt(number, e.c32(pieces * k.role.warps));
+    bytes = e.select(some, bytes, e.c32(0));
+  }
   e.assembly("@$2 mbarrier.arrive.expect_tx.shared::cta.b64 _, [$0], $1;",
              "r,r,b,~{memory}", {full, bytes, k.lane0});
 }
 
 MergeState StatesOfCluster::read(int64_t block) {
   Value from = rowOf(k.role.warpInRole, e.c32(block));
-  Value ofLane = e.add(from, e.mul(k.lane, laneBytes));
-  Value ofPair = e.add(from, e.mul(e.and_(k.lane, 3), pairBytes));
+  Value lanes = e.add(from, ofLane), pairs = e.add(from, ofPair);
   MergeState state;
   int64_t offset = 0;
   auto loadVector = [&](Type type) {
     Values vector(size_t(k.registerCount(type)));
     for (size_t at = 0; at < vector.size(); at += 2, offset += 4 * pairBytes)
-      load(e.add(ofPair, offset), MutableArrayRef<Value>(vector).slice(at, 2),
+      load(e.add(pairs, offset), MutableArrayRef<Value>(vector).slice(at, 2),
            cast<VecType>(type).getElementType());
     return vector;
   };
@@ -437,8 +455,9 @@ MergeState StatesOfCluster::read(int64_t block) {
     if (isa<VecType>(type))
       continue;
     value.resize(size_t(k.registerCount(type)));
-    for (size_t at = 0; at < value.size(); at += 4, offset += 32 * laneBytes)
-      load(e.add(ofLane, offset), MutableArrayRef<Value>(value).slice(at, 4),
+    for (size_t at = 0; at < value.size();
+         at += 4, offset += warps * 32 * laneBytes)
+      load(e.add(lanes, offset), MutableArrayRef<Value>(value).slice(at, 4),
            e.f32);
   }
   for (Type type : op.getStats().getTypes())
@@ -456,12 +475,16 @@ static LogicalResult mergeCluster(KernelContext &k, MergeStatesOp op,
   if (!ring)
     return noRing(op);
   int64_t count = *op.getCount();
-  int64_t sixteens = op.getSixteensOfWarp() * k.role.warps;
-  int64_t combining = llvm::divideCeil(sixteens, count);
-  if (k.role.scope != Scope::Warp || ring->fill != Fill::States ||
+  constexpr int64_t groupWarps = 4;
+  bool ofGroup = mergesWarpgroups(op);
+  int64_t combining =
+      ofGroup ? groupWarps
+              : llvm::divideCeil(op.getSixteensOfWarp() * k.role.warps, count);
+  if ((k.role.scope == Scope::Warpgroup) != ofGroup ||
+      (ofGroup && k.role.warps != combining) || ring->fill != Fill::States ||
       ring->cluster != count || ring->producers != combining ||
       combining > k.role.warps ||
-      ring->type.getTiles()[0].getRows() != combining * count)
+      ring->type.getTiles()[0].getRows() != (ofGroup ? 1 : combining) * count)
     return unsupported(op, "a ring of states of clusters of " + Twine(count) +
                                " blocks that " + Twine(combining) +
                                " of the role's warps combine");

@@ -225,3 +225,61 @@ tile_gpu.kernel private @merged(%tickets: memref<1xi32>, %n: i32, %heads: i32,
   tile_gpu.return
 }
 }
+
+// -----
+
+!states = !tile_gpu.ring<1, 2x520xf32>
+
+// Of a warpgroup each warp stores its registers of the half that a block combines, and
+// the first one the statistics; each announces a quarter of what comes.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @groups
+// CHECK: st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32
+// CHECK: st.async.shared::cluster.mbarrier::complete_tx::bytes.v4.b32
+// CHECK: st.async.shared::cluster.mbarrier::complete_tx::bytes.v2.b32
+// CHECK: mbarrier.arrive.expect_tx.shared::cta.b64
+// CHECK-COUNT-2: llvm.intr.maximum
+// CHECK-NOT: barrier.cluster
+tile_gpu.kernel private @groups(%tickets: memref<1xi32>, %n: i32, %heads: i32,
+    %o: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c2 = arith.constant 2 : i32
+  %z = arith.constant 0.0 : f32
+  %ring = tile_gpu.ring.create states producers(4) consumers(4) cluster(2) : !states
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      cluster(2) by_parts tiles(%n) heads(%heads) batch(%c1) splits(%c2) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "draw" warps(1) registers(24) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) registers(240) {
+  ^bb0(%w: i32):
+    %e = tile_gpu.foreach %s iter_args(%c0 : i32) {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32, %use: i32):
+      %m = tile_gpu.frag.fill %z : f32 -> !tile_gpu.vec<8xf32, col>
+      %v = tile_gpu.frag.fill %z : f32 -> !tile_gpu.frag<128x8xf32, acc>
+      %m1, %v1 = tile_gpu.merge_states cluster
+          stats(%m : !tile_gpu.vec<8xf32, col>)
+          values(%v : !tile_gpu.frag<128x8xf32, acc>)
+          ring(%ring[%use] : !states) part(%split) count(2) {
+      ^bb1(%a: f32, %b: f32):
+        %c = arith.maximumf %a, %b : f32
+        tile_gpu.yield %c, %a, %b : f32, f32, f32
+      } -> !tile_gpu.vec<8xf32, col>, !tile_gpu.frag<64x8xf32, acc>
+      tile_gpu.global.store %v1, %o[%tile, %c0] : !tile_gpu.frag<64x8xf32, acc>, memref<?x?xf32>
+      %next = arith.addi %use, %c1 : i32
+      tile_gpu.yield %next : i32
+    } -> i32
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}

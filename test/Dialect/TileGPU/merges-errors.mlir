@@ -192,7 +192,7 @@ func.func @merge_many(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<16
 
 // Rows of values are those of two warps, in sixteens.
 func.func @merge_cluster_axis(%m: !tile_gpu.vec<16xf32, row, warp>, %o: !tile_gpu.frag<16x8xf32, acc, warp>, %r: !tile_gpu.ring<1, 2x144xf32>, %c: i32) {
-  // expected-error @below {{expected statistics of a warp's columns with cluster}}
+  // expected-error @below {{expected statistics of columns with cluster}}
   %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<16xf32, row, warp>) values(%o : !tile_gpu.frag<16x8xf32, acc, warp>) ring(%r[%c] : !tile_gpu.ring<1, 2x144xf32>) part(%c) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
@@ -203,7 +203,7 @@ func.func @merge_cluster_axis(%m: !tile_gpu.vec<16xf32, row, warp>, %o: !tile_gp
 // -----
 
 func.func @merge_cluster_result(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu.frag<32x8xf32, acc, warp>, %r: !tile_gpu.ring<1, 2x136xf32>, %c: i32) {
-  // expected-error @below {{expected sixteen rows of '!tile_gpu.frag<32x8xf32, acc, warp>' with cluster, but got '!tile_gpu.frag<32x8xf32, acc, warp>'}}
+  // expected-error @below {{expected 16 rows of '!tile_gpu.frag<32x8xf32, acc, warp>' with cluster, but got '!tile_gpu.frag<32x8xf32, acc, warp>'}}
   %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col, warp>) values(%o : !tile_gpu.frag<32x8xf32, acc, warp>) ring(%r[%c] : !tile_gpu.ring<1, 2x136xf32>) part(%c) count(2) {
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
@@ -219,5 +219,28 @@ func.func @merge_cluster_ring(%m: !tile_gpu.vec<8xf32, col, warp>, %o: !tile_gpu
   ^bb0(%a: f32, %b: f32):
     tile_gpu.yield %a, %a, %b : f32, f32, f32
   } -> !tile_gpu.vec<8xf32, col, warp>, !tile_gpu.frag<16x8xf32, acc, warp>
+  return
+}
+
+// -----
+
+// Each block combines as many rows of a warpgroup's, a multiple of 64.
+func.func @merge_cluster_group(%m: !tile_gpu.vec<8xf32, col>, %o: !tile_gpu.frag<64x8xf32, acc>, %r: !tile_gpu.ring<1, 2x264xf32>, %c: i32) {
+  // expected-error @below {{expected 32 rows of '!tile_gpu.frag<64x8xf32, acc>' with cluster, but got '!tile_gpu.frag<64x8xf32, acc>'}}
+  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col>) values(%o : !tile_gpu.frag<64x8xf32, acc>) ring(%r[%c] : !tile_gpu.ring<1, 2x264xf32>) part(%c) count(2) {
+  ^bb0(%a: f32, %b: f32):
+    tile_gpu.yield %a, %a, %b : f32, f32, f32
+  } -> !tile_gpu.vec<8xf32, col>, !tile_gpu.frag<64x8xf32, acc>
+  return
+}
+
+// -----
+
+func.func @merge_cluster_group_ring(%m: !tile_gpu.vec<8xf32, col>, %o: !tile_gpu.frag<128x8xf32, acc>, %r: !tile_gpu.ring<1, 2x136xf32>, %c: i32) {
+  // expected-error @below {{expected a ring of tiles of a multiple of 2 rows of 520 floats, but got '!tile_gpu.ring<1, 2x136xf32>'}}
+  %m1, %o1 = tile_gpu.merge_states cluster stats(%m : !tile_gpu.vec<8xf32, col>) values(%o : !tile_gpu.frag<128x8xf32, acc>) ring(%r[%c] : !tile_gpu.ring<1, 2x136xf32>) part(%c) count(2) {
+  ^bb0(%a: f32, %b: f32):
+    tile_gpu.yield %a, %a, %b : f32, f32, f32
+  } -> !tile_gpu.vec<8xf32, col>, !tile_gpu.frag<64x8xf32, acc>
   return
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "RegisterTypes.h"
+#include "attn/Dialect/TileGPU/IR/MergedStates.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -77,17 +78,37 @@ static LogicalResult verifyState(MergeStatesOp op, ArrayRef<Type> state,
   return success();
 }
 
-/// Rows of a fragment that one block of a cluster combines.
+/// Rows of a warp's fragment that one block of a cluster combines.
 static constexpr int64_t sixteen = 16;
 
-int64_t MergeStatesOp::getFloatsOfSixteen() {
+bool tile_gpu::mergesWarpgroups(MergeStatesOp op) {
+  return !op.getStats().empty() &&
+         scopeOf(op.getStats().front().getType()) == Scope::Warpgroup;
+}
+
+/// The floats of a state with so many rows of each fragment.
+static int64_t floatsOf(MergeStatesOp op,
+                        function_ref<int64_t(FragType)> rowsOf) {
   int64_t floats = 0;
-  for (ValueRange parts : {ValueRange(getStats()), ValueRange(getValues())})
+  for (ValueRange parts :
+       {ValueRange(op.getStats()), ValueRange(op.getValues())})
     for (Type type : parts.getTypes()) {
       auto frag = dyn_cast<FragType>(type);
-      floats += frag ? sixteen * frag.getCols() : cast<VecType>(type).getSize();
+      floats +=
+          frag ? rowsOf(frag) * frag.getCols() : cast<VecType>(type).getSize();
     }
   return floats;
+}
+
+int64_t MergeStatesOp::getFloatsOfSixteen() {
+  return floatsOf(*this, [](FragType) { return sixteen; });
+}
+
+int64_t tile_gpu::floatsOfPart(MergeStatesOp op) {
+  if (!mergesWarpgroups(op))
+    return op.getFloatsOfSixteen();
+  return floatsOf(
+      op, [&](FragType frag) { return frag.getRows() / *op.getCount(); });
 }
 
 int64_t MergeStatesOp::getSixteensOfWarp() {
@@ -100,29 +121,35 @@ int64_t MergeStatesOp::getSixteensOfWarp() {
 /// The ring and the fragments of states that go through a cluster.
 static LogicalResult verifyCluster(MergeStatesOp op, VecType along) {
   int64_t count = *op.getCount();
-  if (!along || along.getAxis() != Axis::Col || along.getScope() != Scope::Warp)
-    return op.emitOpError("expected statistics of a warp's columns with "
-                          "cluster");
+  bool ofGroups = mergesWarpgroups(op);
+  if (!along || along.getAxis() != Axis::Col)
+    return op.emitOpError("expected statistics of columns with cluster");
   for (auto [from, to] : llvm::zip_equal(
            op.getValues().getTypes(),
            TypeRange(op.getResultTypes()).drop_front(op.getStats().size()))) {
     auto frag = dyn_cast<FragType>(from);
     auto part = dyn_cast<FragType>(to);
-    if (!frag ? from != to
-              : frag.getRows() != op.getSixteensOfWarp() * sixteen || !part ||
-                    part != FragType::get(op.getContext(), sixteen,
-                                          frag.getCols(), frag.getElementType(),
-                                          frag.getLayout(), frag.getScope()))
-      return op.emitOpError("expected sixteen rows of ")
-             << from << " with cluster, but got " << to;
+    if (!frag && from == to)
+      continue;
+    // A product of a warpgroup has 64 rows.
+    int64_t unit = ofGroups ? count * 4 * sixteen : sixteen;
+    int64_t rows = frag && ofGroups ? frag.getRows() / count : sixteen;
+    if (!frag || frag.getRows() % unit ||
+        (!ofGroups && frag.getRows() != op.getSixteensOfWarp() * sixteen) ||
+        !part ||
+        part != FragType::get(op.getContext(), rows, frag.getCols(),
+                              frag.getElementType(), frag.getLayout(),
+                              frag.getScope()))
+      return op.emitOpError("expected ")
+             << rows << " rows of " << from << " with cluster, but got " << to;
   }
   ArrayRef<SmemType> tiles = op.getRing().getType().getTiles();
   if (tiles.size() != 1 || !tiles[0].getElementType().isF32() ||
-      tiles[0].getCols() != op.getFloatsOfSixteen() ||
-      tiles[0].getRows() % count || tiles[0].getSwizzle())
+      tiles[0].getCols() != floatsOfPart(op) || tiles[0].getRows() % count ||
+      tiles[0].getSwizzle())
     return op.emitOpError("expected a ring of tiles of a multiple of ")
-           << count << " rows of " << op.getFloatsOfSixteen()
-           << " floats, but got " << op.getRing().getType();
+           << count << " rows of " << floatsOfPart(op) << " floats, but got "
+           << op.getRing().getType();
   return success();
 }
 
