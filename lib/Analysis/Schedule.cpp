@@ -78,6 +78,13 @@ onchip::SharedDemand attn::computeDemand(const ScheduleProblem &problem,
   }
   if (rowsAreColumns(sizes.rows, problem.blockV, target))
     demand.exchange = sizes.rows * blockK * valueBytes;
+  if (rowsAreColumns(sizes.rows, problem.blockV, target) &&
+      problem.mergedBlocks > 1)
+    // Of each block what one of them combines.
+    demand.exchange += sizes.rows *
+                       (channels * problem.sharers +
+                        problem.mergedBlocks * problem.rowScalars) *
+                       int64_t(sizeof(float));
   // Two halves of a tile have slots of their own.
   int64_t slotKeys =
       problem.sharesWeights && blockK == keysOfTwoSlots ? blockK / 2 : blockK;
@@ -633,6 +640,14 @@ static int64_t chooseClusterParts(const ScheduleProblem &problem,
                                   const TargetInfo &target) {
   const std::vector<int64_t> columns = {columnsOfClusters};
   int64_t blocks = problem.numHeads, keys = problem.numKeys;
+  int64_t atOnce = blocksAtOnce(sizes.rows, problem.blockV, target);
+  constexpr int64_t pair = 2;
+  if (rowsAreColumns(sizes.rows, problem.blockV, target))
+    return target.maxCluster >= pair && problem.numQueries <= sizes.rows &&
+                   keys >= gpuManyWideKeys &&
+                   atOnce / std::max<int64_t>(blocks, 1) == pair
+               ? pair
+               : 1;
   if (!warpsHaveKeys(sizes.rows, target) || !problem.warpKeys ||
       target.maxCluster < 4 || problem.depths != columns ||
       problem.channels != columns || problem.numQueries > sizes.rows ||
@@ -641,9 +656,8 @@ static int64_t chooseClusterParts(const ScheduleProblem &problem,
   if (blocks == 8 && keys <= mostKeysOfFours)
     return 4;
   // Clusters of two lie on all multiprocessors alike.
-  int64_t atOnce = blocksAtOnce(sizes.rows, problem.blockV, target);
   if (blocks >= 32 && blocks * 4 <= atOnce && keys <= mostKeysOfPairs)
-    return 2;
+    return pair;
   return 1;
 }
 

@@ -2,7 +2,8 @@
 """Decode with parts of the keys in the blocks of a cluster, or with more than sixteen
 parts, which the warps of a block divide, against float64: random lengths on the
 device, none of a sequence among them, NaN behind them, live NaN, parts without keys,
-rows that see none, sinks, windows, pages, heads that cannot be packed.
+rows that see none, sinks, windows, pages, heads that cannot be packed; and latents,
+whose values are columns of the keys, of up to sixteen rows of a block.
 `cluster_parts.py CASES SEED TARGET`; with the target cuda, tensors of torch.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
@@ -26,6 +27,9 @@ SCHEDULE = ("schedule = #attn.schedule<block_q = 8, rows = 8, block_k = %d, "
             "splits = %d, cluster = %d, loop = %s, pack_heads = %s>")
 MANY = ("schedule = #attn.schedule<block_q = 16, rows = 16, block_k = %d, "
         "splits = %d, loop = %s, pack_heads = %s>")
+LATENTS = ("schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 64, "
+           "splits = 2, cluster = 2, overlap = none, loop = %s, pack_heads = %s, "
+           "block_v = 512>")
 LOOPS = ("peeled", "masked", "plain")
 
 
@@ -37,6 +41,9 @@ def draw(rng):
     dv = min(dv, cluster * keys, 256)
     if keys * (4 * d + 6 * dv) > 200_000:  # two slots, and the states of all warps
         d, dv = 64, 128
+    latents = rng.random() < 0.3
+    if latents:
+        d, dv = 576, 512
     b, hk, group = rng.integers(1, 4), rng.integers(1, 4), rng.integers(1, 9)
     rows, sk = rng.choice((1, 1, 1, 2, 5)), rng.choice((1, 7, 64, 200, 513, 1000))
     if TARGET.startswith("emulator"):
@@ -44,10 +51,12 @@ def draw(rng):
     kind = (ml_dtypes.bfloat16, np.float16)[rng.integers(2)]
     q, k, v = (rng.standard_normal(shape).astype(kind)
                for shape in ((b, hk * group, rows, d), (b, hk, sk, d), (b, hk, sk, dv)))
+    if latents:
+        v = k[..., :dv]
     # Some rows, and keys, whose scores are NaN where they are live.
     if rng.random() < 0.3:
         q[0, -1, rng.integers(rows)] = np.nan
-    if rng.random() < 0.3:
+    if rng.random() < 0.3 and not latents:  # of values, rows see none of them
         k[-1, 0, rng.integers(sk)] = np.nan
     options = {}
     lengths = np.full(b, sk)
@@ -69,7 +78,7 @@ def draw(rng):
                   k.astype(float)) / np.sqrt(d)
     s = np.where(np.broadcast_to(seen, (b, rows, sk))[:, None, None], s, -np.inf)
     zero = np.full(s.shape[:-1] + (1,), -np.inf)
-    if rng.random() < 0.3:
+    if rng.random() < 0.3 and not latents:
         sinks = rng.standard_normal(hk * group).astype(np.float32)
         options["sinks"] = sinks
         zero = np.broadcast_to(sinks.reshape(1, hk, group, 1, 1), zero.shape)
@@ -91,6 +100,8 @@ def draw(rng):
         q = np.ascontiguousarray(q.transpose(2, 0, 1, 3)).transpose(1, 2, 0, 3)
     form = LOOPS[rng.integers(3)], ("true", "false")[int(rng.random() < 0.3)]
     cut = SCHEDULE % (keys, cluster, cluster, *form)
+    if latents:
+        return (q, k, None), {**options, "v_dim": dv}, (o, lse), LATENTS % form
     if rng.random() < 0.3:
         cut = MANY % (min(keys, 64), rng.choice((17, 24, 33, 70)), *form)
     return (q, k, v), options, (o, lse), cut
@@ -127,6 +138,8 @@ def main():
         arrays, options, want, cut = draw(np.random.default_rng((SEED, number)))
         kernel = compile_cut(arrays, options, cut)
         named = dict(zip("qkv", arrays), **options)
+        if arrays[2] is None:
+            named["v"] = arrays[1][..., :options["v_dim"]]
         left, right = options.get("window", (-1, -1))
         named.update(window_left=np.int32(left), window_right=np.int32(right))
         inputs = [named[arg.name] for arg in kernel.inputs]

@@ -1,12 +1,30 @@
 // RUN: attn-opt %s --split-input-file --attn-pipeline="until-after=schedule target=sm_90a" | FileCheck %s
 
 // Latents of no more than 16 rows of a key head have tiles whose rows are columns of
-// one warpgroup's products; more share their channels among two.
+// one warpgroup's products; more share their channels among two. Where each of two
+// parts of their keys has a multiprocessor, these are blocks of a cluster, which
+// combine their states.
 
 module attributes {attn.expected_sizes = array<i64: 1, 1024, 1, 4096, 64>} {
 // CHECK-LABEL: func.func @sixteen
-// CHECK: schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 64, splits = automatic, {{.*}}pack_heads = true, {{.*}}block_v = 512>
+// CHECK: schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 64, splits = 2, {{.*}}pack_heads = true, cluster = 2, {{.*}}block_v = 512>
 func.func @sixteen(%q: tensor<?x?x?x576xbf16>, %k: tensor<?x?x64x576xbf16>,
+    %v: tensor<?x?x64x512xbf16> {attn.columns_of = 1 : i64}, %lengths: tensor<?xi32>,
+    %table: tensor<?x?xi32>) -> tensor<?x?x?x512xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x576xbf16>)
+      keys(%k : tensor<?x?x64x576xbf16>) values(%v : tensor<?x?x64x512xbf16>)
+      lengths(%lengths : tensor<?xi32>) block_table(%table : tensor<?x?xi32>)
+      -> tensor<?x?x?x512xbf16>
+  return %o : tensor<?x?x?x512xbf16>
+}
+}
+
+// -----
+
+module attributes {attn.expected_sizes = array<i64: 1, 512, 1, 4096, 32>} {
+// CHECK-LABEL: func.func @parts
+// CHECK: schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 64, splits = automatic, {{.*}}pack_heads = true, {{.*}}block_v = 512>
+func.func @parts(%q: tensor<?x?x?x576xbf16>, %k: tensor<?x?x64x576xbf16>,
     %v: tensor<?x?x64x512xbf16> {attn.columns_of = 1 : i64}, %lengths: tensor<?xi32>,
     %table: tensor<?x?xi32>) -> tensor<?x?x?x512xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x576xbf16>)

@@ -317,6 +317,9 @@ struct ChooseSchedulePass
     auto levels = op->getAttrOfType<IntegerAttr>(getCascadeLevelsName());
     if (levels && choice.splits.cluster > 1)
       choice.splits = {0, "beside keys that sequences share"};
+    if (choice.splits.cluster > 1 && problem.blockV)
+      if (std::string why = whyNotMerged(op, monoid, target); !why.empty())
+        choice.splits = {0, why};
     if (measured.splits && mayCut)
       choice.splits = {measured.splits, "as measured"};
     int64_t splits = choice.splits.splits;
@@ -327,7 +330,7 @@ struct ChooseSchedulePass
                           ? choice.splits.cluster
                           : measured.cluster;
     // Work tiles of the same rows share copies where that gains: of latents.
-    if (problem.blockV)
+    if (problem.blockV && choice.splits.cluster == 1)
       cluster = pairsLatents(op, problem, sizes, splits, target) ? 2 : 1;
     // A slot is taken until its values are multiplied: of two, scores of the
     // next one ahead of that leave none to copy to.

@@ -39,10 +39,12 @@ StringRef mlir::attn::whyNotRelaxed(ReductionOpInterface op, MonoidOp monoid,
   if (!mayDropNaN(op, monoid))
     return "an output may show a NaN score through the maximum alone";
   if (ScheduleAttr schedule = op.getScheduleAttribute();
-      schedule && ::attn::warpsHaveKeys(schedule.getRows(), target) &&
+      schedule &&
+      (::attn::warpsHaveKeys(schedule.getRows(), target) ||
+       partsOfCluster(schedule, target) > 1) &&
       !showsNaN(monoid))
-    return "states of warps are combined by it, and no sum of weights alone "
-           "shows a NaN score";
+    return "states of warps or blocks are combined by it, and no sum of "
+           "weights alone shows a NaN score";
   return {};
 }
 

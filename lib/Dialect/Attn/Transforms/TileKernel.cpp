@@ -115,17 +115,17 @@ static SmallVector<Value> firstState(ReductionContext &ctx, TypeRange types) {
 SmallVector<Value> mlir::attn::initialState(ReductionContext &ctx,
                                             bool ofRows) {
   SmallVector<Type> types = stateTileTypes(ctx, ofRows);
-  // Of warps with keys of their own each starts from the identity (ofAllWarps).
-  if (ctx.reduction.getInitBody().empty() || warpsHaveKeys(ctx))
+  // Each of several states starts from the identity (mergeAll).
+  if (ctx.reduction.getInitBody().empty() || mergesStates(ctx))
     return ctx.identityState(types);
   SmallVector<Value> state = firstState(ctx, types);
   return ctx.form.exponential ? fromReferencePoint(ctx, state) : state;
 }
 
-/// The state of all warps that have keys of their own, behind what rows start
-/// with.
-static SmallVector<Value> ofAllWarps(ReductionContext &ctx, ValueRange state) {
-  SmallVector<Value> merged = mergeWarps(ctx, state);
+/// The state of all warps and blocks that have keys of their own, behind what
+/// rows start with.
+static SmallVector<Value> mergeAll(ReductionContext &ctx, ValueRange state) {
+  SmallVector<Value> merged = mergeStates(ctx, state);
   if (ctx.reduction.getInitBody().empty())
     return merged;
   // It is the same for all channels, and for all parts that have become one.
@@ -141,8 +141,8 @@ static void storeState(ReductionContext &ctx, ValueRange state,
   SmallVector<Value> exact(state);
   if (ctx.form.exponential)
     exact = toReferencePoint(ctx, state);
-  if (warpsHaveKeys(ctx))
-    exact = ofAllWarps(ctx, exact);
+  if (mergesStates(ctx))
+    exact = mergeAll(ctx, exact);
   for (auto [tile, output] : llvm::zip(exact, outputs))
     if (output)
       ctx.storeRows(tile, output, part);
@@ -152,11 +152,11 @@ static void storeOutputs(ReductionContext &ctx, ValueRange state,
                          ValueRange outputs) {
   auto aggregate = cast<AggregateOp>(ctx.op);
   Region &own = aggregate.getFinalize();
-  if (warpsHaveKeys(ctx)) {
+  if (mergesStates(ctx)) {
     SmallVector<Value> exact(state);
     if (ctx.form.exponential)
       exact = toReferencePoint(ctx, state);
-    return ctx.storeFinalized(own, ofAllWarps(ctx, exact),
+    return ctx.storeFinalized(own, mergeAll(ctx, exact),
                               ctx.reduction.getCaptureOperands(), outputs);
   }
   // The outputs for which `which` is `value`.

@@ -73,8 +73,8 @@ void mlir::attn::readForm(ReductionContext &ctx) {
       ctx.form.exponential && weightsFollowStatistic(ctx.monoid);
   if (!scoreIsStatistic(ctx.monoid) && !ctx.form.weighsLate)
     return;
-  // States of warps meet as others know them.
-  if (ctx.form.weighsLate && ctx.form.fused && !warpsHaveKeys(ctx))
+  // States of warps and blocks meet as others know them.
+  if (ctx.form.weighsLate && ctx.form.fused && !mergesStates(ctx))
     ctx.form.slopes = findWeightSlopes(ctx.monoid);
   ctx.form.deadIsNatural = true;
   ctx.form.dotIsStat = scoreIsDot(ctx.reduction);

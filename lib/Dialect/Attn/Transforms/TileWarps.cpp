@@ -16,6 +16,7 @@
 #include "NamedRewrites.h"
 #include "Pages.h"
 #include "TileSteps.h"
+#include "attn/Analysis/FewRows.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -45,14 +46,39 @@ static bool readsPerPair(Region &region, unsigned first) {
       .wasInterrupted();
 }
 
-std::string mlir::attn::whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
-                                      const ::attn::TargetInfo &target) {
+std::string mlir::attn::whyNotMerged(ReductionOpInterface op, MonoidOp monoid,
+                                     const ::attn::TargetInfo &target) {
   if (op.getReducedSide() != Side::keys || isa<FusedOp>(op->getParentOp()) ||
       !isa<AggregateOp, PartialOp>(op.getOperation()))
     return "a reduction other than of keys into states";
   if (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() == 0 ||
       monoid.hasFactors())
     return "a monoid that is no cocycle of one factor";
+  if (gathersRows(op))
+    return "a rolling cache or pages of no multiple of 8 rows, of which each "
+           "is found by itself";
+  if (mayKillByScore(op, monoid))
+    return "scores that may be -inf";
+  if (op->hasAttr(getListedKeysName()) || op->hasAttr(getLinearBiasName()) ||
+      whyNotListed(op, monoid, target).empty())
+    return "key tiles that a kernel before lists, or a bias that a product "
+           "adds";
+  if (!op.getQuerySource().hasBatch() || hasGroup(op))
+    return "packed sequences, or rows of groups";
+  if (op.isBatchInvariant())
+    return "bits that do not depend on the batch";
+  if (op.getRotaryAttribute())
+    return "keys that turn";
+  return "";
+}
+
+std::string mlir::attn::whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
+                                      const ::attn::TargetInfo &target) {
+  if (readsPerPair(op.getScoreBody(), op.getQueryOperands().size()) ||
+      readsPerPair(op.getMaskBody(), 0))
+    return "scores or masks that read tensors for each row or key";
+  if (std::string why = whyNotMerged(op, monoid, target); !why.empty())
+    return why;
   ProductTypes types = findProductTypes(op, monoid, target);
   if (!types.dots || !types.values)
     return "products that are not of 16 bits";
@@ -74,24 +100,6 @@ std::string mlir::attn::whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
   if (depth % panel || widthOf(value) % panel || widthOf(value) > 4 * panel ||
       depth > 4 * panel)
     return "channels that are no multiple of 64 up to 256";
-  if (gathersRows(op))
-    return "a rolling cache or pages of no multiple of 8 rows, of which each "
-           "is found by itself";
-  if (mayKillByScore(op, monoid))
-    return "scores that may be -inf";
-  if (readsPerPair(op.getScoreBody(), op.getQueryOperands().size()) ||
-      readsPerPair(op.getMaskBody(), 0))
-    return "scores or masks that read tensors for each row or key";
-  if (op->hasAttr(getListedKeysName()) || op->hasAttr(getLinearBiasName()) ||
-      whyNotListed(op, monoid, target).empty())
-    return "key tiles that a kernel before lists, or a bias that a product "
-           "adds";
-  if (!op.getQuerySource().hasBatch() || hasGroup(op))
-    return "packed sequences, or rows of groups";
-  if (op.isBatchInvariant())
-    return "bits that do not depend on the batch";
-  if (op.getRotaryAttribute())
-    return "keys that turn";
   return "";
 }
 
@@ -101,6 +109,8 @@ std::string mlir::attn::whyNotOfCluster(ReductionOpInterface op,
   ScheduleAttr schedule = op.getScheduleAttribute();
   if (!isa<AggregateOp>(op.getOperation()))
     return "a reduction to states, which leave the kernel";
+  if (::attn::rowsAreColumns(schedule.getRows(), schedule.getBlockV(), target))
+    return whyNotMerged(op, monoid, target);
   if (!::attn::warpsHaveKeys(schedule.getRows(), target))
     return "rows = " + std::to_string(schedule.getRows()) +
            ", where 8 rows of a tile have warps with keys of their own";
@@ -175,8 +185,8 @@ static SmallVector<Value> statisticsOf(KernelBuilder &ctx, MonoidOp monoid,
   return stats;
 }
 
-SmallVector<Value> mlir::attn::mergeWarps(ReductionContext &ctx,
-                                          ValueRange state) {
+SmallVector<Value> mlir::attn::mergeStates(ReductionContext &ctx,
+                                           ValueRange state) {
   int64_t blocks = partsOfCluster(ctx.schedule, ctx.target);
   return createMerge(ctx, ctx.monoid, state, ctx.reduction.relaxesMaximum(),
                      blocks > 1 ? ctx.split : Value(),

@@ -22,6 +22,12 @@ inline bool warpsHaveKeys(const ReductionContext &ctx) {
          ::attn::warpsHaveKeys(ctx.schedule.getRows(), ctx.target);
 }
 
+/// Whether the states of several become one in the kernel: of the warps of a
+/// block, or of the blocks of a cluster that have parts of the keys.
+inline bool mergesStates(const ReductionContext &ctx) {
+  return warpsHaveKeys(ctx) || partsOfCluster(ctx.schedule, ctx.target) > 1;
+}
+
 /// Whether warpgroups that share channels put the weights of a tile where its
 /// keys have columns that are no values, so that each computes those of half of
 /// the keys (tile-gpu-specialize-warps): scores of one product, and no mask but
@@ -29,6 +35,11 @@ inline bool warpsHaveKeys(const ReductionContext &ctx) {
 bool hasRoomForWeights(ReductionOpInterface op, MonoidOp monoid,
                        const ::attn::ScheduleProblem &problem,
                        int64_t channels);
+
+/// Why states of some of the keys cannot become one within a kernel; empty
+/// where they can.
+std::string whyNotMerged(ReductionOpInterface op, MonoidOp monoid,
+                         const ::attn::TargetInfo &target);
 
 /// Why the blocks of a cluster cannot have the parts of the keys of a tile and
 /// combine their states, as the schedule says; empty where they can.
@@ -52,9 +63,9 @@ LogicalResult verifyWarpKeys(ReductionOpInterface op, MonoidOp monoid,
 bool showsNaN(MonoidOp monoid);
 
 /// One state of those of all warps, and of the blocks of a cluster that have
-/// parts of the keys. Each warp then has some channels: statistics are in the
-/// units of the monoid.
-SmallVector<Value> mergeWarps(ReductionContext &ctx, ValueRange state);
+/// parts of the keys. Each warp, or block, then has some channels: statistics
+/// are in the units of the monoid.
+SmallVector<Value> mergeStates(ReductionContext &ctx, ValueRange state);
 
 /// One state of those that several places have. With `mayHideNaN` a maximum may
 /// have passed a NaN by, which a sum of weights shows.

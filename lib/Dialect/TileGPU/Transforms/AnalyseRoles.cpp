@@ -466,8 +466,7 @@ bool RolesAnalysis::analyseKeyWarps(ArrayRef<tile::RowsOp> steps) {
       floats += tile.getRows() * tile.getCols();
       widest = std::max(widest, tile.getCols());
       plan.mergedFloats +=
-          tile.getRows() *
-          (tile.getCols() == 1 ? 1 : RolesPlan::mergedChannels);
+          tile.getRows() * (tile.getCols() == 1 ? 1 : plan.mergedChannels);
     }
     plan.mergedBlocks = merge.getCluster().value_or(1);
     return WalkResult::advance();
@@ -608,7 +607,7 @@ bool RolesAnalysis::run() {
 }
 
 SmemType RolesPlan::getMergedTile(MLIRContext *context) const {
-  int64_t rows = combiningWarps() * mergedBlocks;
+  int64_t rows = (turned ? 1 : combiningWarps()) * mergedBlocks;
   return SmemType::get(context, rows, mergedFloats, Float32Type::get(context),
                        /*swizzle=*/0, /*boxes=*/1, /*pitch=*/rows,
                        /*transposed=*/false);

@@ -37,6 +37,7 @@ private:
   bool analyseShares();
   bool analyseKeyWarps(ArrayRef<tile::RowsOp> steps);
   bool analyseFewRows(ArrayRef<tile::RowsOp> steps);
+  bool analyseMergedBlocks();
   bool canShare(Operation *op);
   void analyseSharedWeights(ArrayRef<tile::RowsOp> steps);
   void findOwnSums(ArrayRef<tile::RowsOp> steps);

@@ -19,6 +19,33 @@
 using namespace mlir;
 using namespace mlir::tile_gpu;
 
+/// Whether the states of a cluster's blocks can become one, where these have
+/// parts of the keys: each block has some of the channels then.
+bool RolesAnalysis::analyseMergedBlocks() {
+  tile::MergeOp merge;
+  WalkResult found = kernel.walk([&](tile::MergeOp op) {
+    if (merge || op->getParentOp() != kernel || !op.getCluster())
+      return WalkResult::interrupt();
+    merge = op;
+    return WalkResult::advance();
+  });
+  if (found.wasInterrupted() || !merge)
+    return !found.wasInterrupted();
+  plan.mergedBlocks = *merge.getCluster();
+  for (Type type : merge.getResultTypes()) {
+    auto tile = cast<tile::TileType>(type);
+    int64_t channels = tile.getCols() == 1 ? 1 : tile.getCols();
+    if (channels > 1) {
+      if (channels % (plan.mergedBlocks * ::attn::MmaShape::warpgroup().m))
+        return false;
+      channels /= plan.mergedBlocks;
+      plan.mergedChannels = channels;
+    }
+    plan.mergedFloats += tile.getRows() * channels;
+  }
+  return true;
+}
+
 bool RolesAnalysis::analyseFewRows(ArrayRef<tile::RowsOp> steps) {
   if (!plan.turned)
     return true;
@@ -38,6 +65,8 @@ bool RolesAnalysis::analyseFewRows(ArrayRef<tile::RowsOp> steps) {
       if (reduce.getNumResults() != 1 || reduce.getOrdered())
         return false;
   }
+  if (!analyseMergedBlocks())
+    return false;
   plan.weightsTile = SmemType::get(
       kernel.getContext(), plan.rows, keys, element,
       /*swizzle=*/keys * element.getIntOrFloatBitWidth() / 8, /*boxes=*/1,

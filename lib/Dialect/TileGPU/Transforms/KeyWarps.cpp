@@ -35,16 +35,18 @@ Value Consumer::keysOfWarp(Value tile) {
 
 /// The states of all warps become one, through shared memory, and then those of
 /// the blocks of a cluster, where they have parts of the keys. Rows are columns
-/// of a warp's fragments.
+/// of the fragments of a warp, or of the warpgroup that has all keys of a
+/// block.
 void Consumer::cloneMerge(tile::MergeOp merge) {
   Location loc = merge.getLoc();
   MLIRContext *context = b.getContext();
+  Scope scope = plan.keyWarps ? Scope::Warp : Scope::Warpgroup;
   auto held = [&](tile::TileType type, int64_t channels) -> Type {
     if (type.getCols() == 1)
       return VecType::get(context, type.getRows(), type.getElementType(),
-                          Axis::Col, Scope::Warp, /*partial=*/false);
+                          Axis::Col, scope, /*partial=*/false);
     return FragType::get(context, channels, type.getRows(),
-                         type.getElementType(), Layout::Acc, Scope::Warp);
+                         type.getElementType(), Layout::Acc, scope);
   };
   auto heldAs = [&](int64_t channels) {
     return llvm::map_to_vector(merge.getResultTypes(), [&](Type type) {
@@ -59,27 +61,32 @@ void Consumer::cloneMerge(tile::MergeOp merge) {
           .getResult(0);
     });
   };
-  auto merged = MergeStatesOp::create(
-      b, loc, heldAs(plan.channels), MergeScope::Warps,
-      inRegisters(merge.getStats()), inRegisters(merge.getValues()),
-      plan.mergeScratch, /*ring=*/Value(), /*counter=*/Value(),
-      /*part=*/Value(), b.getI64IntegerAttr(plan.keyWarps));
-  cloneMergeBody(b, mapping, merge, merged);
+  SmallVector<Value> stats = inRegisters(merge.getStats());
+  SmallVector<Value> values = inRegisters(merge.getValues());
+  auto mergeInto = [&](int64_t channels, MergeScope of, Value scratch,
+                       Value ring, int64_t count) {
+    bool ofBlocks = of == MergeScope::Cluster;
+    auto merged = MergeStatesOp::create(
+        b, loc, heldAs(channels), of, stats, values, scratch, ring,
+        ofBlocks ? items : Value(), ofBlocks ? mergedPart : Value(),
+        b.getI64IntegerAttr(count));
+    cloneMergeBody(b, mapping, merge, merged);
+    ValueRange state = merged.getResults();
+    values = state.drop_front(stats.size());
+    stats = state.take_front(stats.size());
+  };
   int64_t channels = plan.channels;
+  if (plan.keyWarps)
+    mergeInto(channels, MergeScope::Warps, plan.mergeScratch, /*ring=*/Value(),
+              plan.keyWarps);
   if (plan.mergedBlocks > 1) {
     mergedPart = toI32(merge.getPart());
-    channels = RolesPlan::mergedChannels;
-    ValueRange state = merged.getResults();
-    size_t numStats = merge.getStats().size();
-    merged = MergeStatesOp::create(
-        b, loc, heldAs(channels), MergeScope::Cluster,
-        state.take_front(numStats), state.drop_front(numStats),
-        /*scratch=*/Value(), plan.mergeRing, items, mergedPart,
-        b.getI64IntegerAttr(plan.mergedBlocks));
-    cloneMergeBody(b, mapping, merge, merged);
+    channels = plan.mergedChannels;
+    mergeInto(channels, MergeScope::Cluster, /*scratch=*/Value(),
+              plan.mergeRing, plan.mergedBlocks);
   }
-  for (auto [before, after] :
-       llvm::zip_equal(merge.getResults(), merged.getResults())) {
+  for (auto [before, after] : llvm::zip_equal(
+           merge.getResults(), llvm::concat<Value>(stats, values))) {
     auto type = cast<tile::TileType>(before.getType());
     mapping.map(before,
                 asTile(loc, after,
@@ -114,7 +121,7 @@ void Consumer::takeChannels(Operation *op, Operation *clone) {
       OpOperand &channel = *std::prev(store.getIndicesMutable().end());
       channel.set(arith::AddIOp::create(b, loc, channel.get(),
                                         memberChannel(loc, b.getIndexType())));
-      if (!mergedPart)
+      if (!mergedPart || plan.turned)
         return;
     }
     auto branch = scf::IfOp::create(b, loc, isCombining(loc, store.getVector()),
@@ -127,10 +134,10 @@ void Consumer::takeChannels(Operation *op, Operation *clone) {
     auto type = dyn_cast<tile::TileType>(result.getType());
     if (!type || type.getCols() == 1)
       continue;
-    result.setType(tile::TileType::get(b.getContext(), type.getRows(),
-                                       mergedPart ? RolesPlan::mergedChannels
-                                                  : plan.channels,
-                                       type.getElementType()));
+    result.setType(
+        tile::TileType::get(b.getContext(), type.getRows(),
+                            mergedPart ? plan.mergedChannels : plan.channels,
+                            type.getElementType()));
     isNarrow = true;
   }
   auto map = dyn_cast<tile::MapOp>(clone);

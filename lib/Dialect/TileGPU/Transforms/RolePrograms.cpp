@@ -367,8 +367,8 @@ Value Consumer::memberChannel(Location loc, Type type) {
     Value number =
         arith::MulIOp::create(b, loc, member, i32(plan.mergedBlocks, loc));
     number = arith::AddIOp::create(b, loc, number, mergedPart);
-    channel = arith::MulIOp::create(b, loc, number,
-                                    i32(RolesPlan::mergedChannels, loc));
+    channel =
+        arith::MulIOp::create(b, loc, number, i32(plan.mergedChannels, loc));
   } else {
     channel = arith::MulIOp::create(b, loc, member, i32(plan.channels, loc));
   }
@@ -696,7 +696,7 @@ void Consumer::cloneTileOp(Operation *op) {
   for (RolesRing &ring : plan.queries)
     if (ring.inPlace == op)
       return cloneInPlace(ring);
-  if (auto merge = dyn_cast<tile::MergeOp>(op); merge && plan.keyWarps)
+  if (auto merge = dyn_cast<tile::MergeOp>(op))
     return cloneMerge(merge);
   Operation *clone = b.clone(*op, mapping);
   if (isMerged)

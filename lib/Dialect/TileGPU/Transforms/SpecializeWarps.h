@@ -180,16 +180,17 @@ struct RolesPlan {
   SmemType mergeTile;
   Value mergeScratch;
   /// Blocks of a cluster whose states become one, and the ring that these go
-  /// through, of so many floats for sixteen channels. Warps that combine have
-  /// these then, and are so many of a block.
-  int64_t mergedBlocks = 1, mergedFloats = 0;
+  /// through, of so many floats for the channels that a warp, or a block's
+  /// warpgroup, combines and has then. Warps that combine are so many of a
+  /// block.
+  int64_t mergedBlocks = 1, mergedFloats = 0, mergedChannels = 16;
   Value mergeRing;
-  static constexpr int64_t mergedChannels = 16;
   int64_t mergedSixteens() const {
     return channels * keyWarps / mergedChannels;
   }
   int64_t combiningWarps() const {
-    return llvm::divideCeil(mergedSixteens(), mergedBlocks);
+    return turned ? warpsOfMember()
+                  : llvm::divideCeil(mergedSixteens(), mergedBlocks);
   }
   SmemType getMergedTile(MLIRContext *context) const;
   static constexpr int64_t keysOfWarp = 16;
