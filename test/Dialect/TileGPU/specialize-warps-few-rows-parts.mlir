@@ -8,8 +8,9 @@
 // TILE: tile.kernel private @attention_kernel0(
 // TILE: tile.merge stats(%{{.*}} : !tile.tile<16x1xf32>) values(%{{.*}}, %{{.*}} : !tile.tile<16x512xf32>, !tile.tile<16x1xf32>) part(%{{.*}}) cluster(2)
 
+// CHECK-LABEL: func.func @attention(
 // CHECK: tile_gpu.launch @attention_kernel0
-// CHECK-NOT: tile_gpu.launch
+// CHECK-NOT: tile_gpu.launch @attention
 // CHECK: tile_gpu.kernel private @attention_kernel0(
 // CHECK: %[[STATES:.*]] = tile_gpu.ring.create states producers(4) consumers(4) cluster(2) {{.*}} : <1, 2x4128xf32>
 // CHECK: tile_gpu.scheduler dynamic {{.*}} cluster(2) by_parts
@@ -30,4 +31,21 @@ func.func @attention(%q: tensor<?x?x?x576xbf16>, %k: tensor<?x?x?x576xbf16>,
                                  overlap = none, cluster = 2, block_v = 512>}
       -> tensor<?x?x?x512xbf16>, tensor<?x?x?xf32>
   return %o, %lse : tensor<?x?x?x512xbf16>, tensor<?x?x?xf32>
+}
+
+// Where the heads of a key head are rows of one tile, no other block reads its keys.
+// CHECK: tile_gpu.kernel private @packed_kernel0(
+// CHECK: tile_gpu.role "load"
+// CHECK: tile_gpu.ring.load {{.*}}], %{{[0-9]+}} : !tile_gpu.tensor_map<16x576xbf16
+// CHECK: tile_gpu.ring.load {{.*}} evict_first : !tile_gpu.tensor_map<64x576xbf16
+func.func @packed(%q: tensor<?x?x?x576xbf16>, %k: tensor<?x?x?x576xbf16>,
+                  %v: tensor<?x?x?x512xbf16> {attn.columns_of = 1 : i64})
+    -> tensor<?x?x?x512xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x576xbf16>)
+      keys(%k : tensor<?x?x?x576xbf16>) values(%v : tensor<?x?x?x512xbf16>)
+      {schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 64, splits = 2,
+                                 overlap = none, pack_heads = true, cluster = 2,
+                                 block_v = 512>}
+      -> tensor<?x?x?x512xbf16>
+  return %o : tensor<?x?x?x512xbf16>
 }

@@ -67,6 +67,8 @@ bool RolesAnalysis::analyseFewRows(ArrayRef<tile::RowsOp> steps) {
   }
   if (!analyseMergedBlocks())
     return false;
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  plan.readsOnce = schedule && schedule.getPackHeads();
   plan.weightsTile = SmemType::get(
       kernel.getContext(), plan.rows, keys, element,
       /*swizzle=*/keys * element.getIntOrFloatBitWidth() / 8, /*boxes=*/1,

@@ -171,10 +171,12 @@ void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
     page = b.getI64IntegerAttr(
         source.getMemoryType().getDimSize(source.getRowDim()));
   }
+  bool isQuery = llvm::any_of(
+      plan.queries, [&](RolesRing &query) { return &query == &ring; });
   RingLoadOp::create(b, loc, ring.map, indices, tile, /*box=*/Value(),
                      /*from=*/Value(), /*rows=*/Value(), table,
                      /*start=*/Value(), /*boxes=*/IntegerAttr(), page,
-                     /*evict_first=*/plan.readsOnce);
+                     /*evict_first=*/plan.readsOnce && !isQuery);
 }
 
 /// Members begin and end at different times, and each has slots of its own:
