@@ -356,11 +356,13 @@ LogicalResult emulator::emulate(memref::LoadOp op, ProgramBuilder &b) {
   auto place = scalarPlaceOf(op, op.getResult(), b);
   if (failed(place))
     return failure();
-  b.emit(op, false, [place = *place](Agent &a) {
+  // What others may write meanwhile is a guess.
+  bool isGuess = op.getNontemporal();
+  b.emit(op, false, [place = *place, isGuess](Agent &a) {
     char *from = place.at(a);
     if (!from)
       return Step::Stop;
-    for (int64_t warp = 0; warp < a.warps; ++warp)
+    for (int64_t warp = 0; !isGuess && warp < a.warps; ++warp)
       if (!a.touchGlobal(from, size_t(place.type.bytes), a.access(warp, false)))
         return Step::Stop;
     a.frame[place.scalar].bits = 0;

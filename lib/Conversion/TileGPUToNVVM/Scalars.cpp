@@ -350,6 +350,12 @@ LogicalResult gpu::lowerMemory(KernelContext &k, Operation *op) {
       k.set(load, {e.bitcast(e.load(e.i16, pointer), type)});
       return success();
     }
+    if (load.getNontemporal() && type.isInteger(32)) {
+      // Past this multiprocessor's cache, which would keep what it says.
+      k.set(load, e.assembly("ld.relaxed.gpu.global.b32 $0, [$1];",
+                             "=r,l,~{memory}", {pointer}, e.i32));
+      return success();
+    }
     k.set(load, {e.load(k.scalarType(type), pointer)});
     return success();
   }

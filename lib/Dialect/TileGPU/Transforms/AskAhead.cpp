@@ -19,22 +19,14 @@
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-
-/// As many times its slots have tiles a block at least that asks for these
-/// (1.01 to 1.04; with as many 0.97: docs/performance/gpu-serving.md).
-static constexpr int64_t longItems = 4;
+using ::attn::Copy;
+using ::attn::longItems;
 
 /// A launch of clusters asks that has one item for as many multiprocessors
 /// (1.04; with one for two 0.9: docs/performance/gpu-serving.md).
 static constexpr int64_t fewItems = 4;
 
 namespace {
-
-/// A copy that is asked for, and the tensor behind its map.
-struct Copy {
-  RingLoadOp load;
-  Value memref;
-};
 
 /// The first copies of one role.
 class FirstCopies {
@@ -46,7 +38,6 @@ public:
   void ask();
 
 private:
-  Value findTensor(RingLoadOp load);
   /// The copies of a loop that uses its rings from their first slot on in a
   /// block's first item; none of others.
   SmallVector<Copy> listCopies(scf::ForOp steps);
@@ -63,20 +54,6 @@ private:
 };
 
 } // namespace
-
-/// The argument of the kernel that is the tensor of a copy's map.
-Value FirstCopies::findTensor(RingLoadOp load) {
-  auto map = dyn_cast<BlockArgument>(load.getSource());
-  Block &body = kernel.getBody().front();
-  if (!map || map.getOwner() != &body)
-    return {};
-  ValueRange given = launch.getArguments();
-  auto make = given[map.getArgNumber()].getDefiningOp<TensorMapOp>();
-  if (!make)
-    return {};
-  auto at = llvm::find(given, make.getSource());
-  return at == given.end() ? Value() : body.getArgument(at - given.begin());
-}
 
 /// Whether a value is there ahead of the wait.
 bool FirstCopies::isKnown(Value value) {
@@ -99,7 +76,7 @@ SmallVector<Copy> FirstCopies::listCopies(scf::ForOp steps) {
     return copies;
   for (auto load : steps.getBody()->getOps<RingLoadOp>()) {
     auto acquire = load.getTile().getDefiningOp<RingAcquireOp>();
-    Value memref = findTensor(load);
+    Value memref = ::attn::findTensor(kernel, launch, load);
     ValueRange indices = load.getIndices();
     if (!memref || !load.getEvictFirst() || load.getTable() || load.getBox() ||
         acquire.getCounter() != steps.getRegionIterArgs().front() ||
@@ -223,6 +200,7 @@ void FirstCopies::ask() {
 
 void ::attn::askAhead(KernelOp kernel, LaunchOp launch,
                       const ::attn::TargetInfo &target) {
+  guessAhead(kernel, launch, target);
   for (auto role : kernel.getOps<RoleOp>()) {
     if (role.getScope() != Scope::Warp || role.getWarps() != 1)
       continue;

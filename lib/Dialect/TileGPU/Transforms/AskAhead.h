@@ -13,12 +13,31 @@
 
 namespace attn {
 
+/// As many times its slots have tiles a block at least that asks for these
+/// (1.01 to 1.04; with as many 0.97: docs/performance/gpu-serving.md).
+inline constexpr int64_t longItems = 4;
+
+/// A copy that is asked for, and the tensor behind its map.
+struct Copy {
+  mlir::tile_gpu::RingLoadOp load;
+  mlir::Value memref;
+};
+
+/// The argument of the kernel that is the tensor of a copy's map, or null.
+mlir::Value findTensor(mlir::tile_gpu::KernelOp kernel,
+                       mlir::tile_gpu::LaunchOp launch,
+                       mlir::tile_gpu::RingLoadOp load);
+
 /// Lets warps that copy ask for their first slots' tiles while they wait for
 /// the launch before, where each is read once: the cache that all
 /// multiprocessors share has them by then, and what the launch before still
 /// writes as well.
 void askAhead(mlir::tile_gpu::KernelOp kernel, mlir::tile_gpu::LaunchOp launch,
               const TargetInfo &target);
+
+/// The same where memory says what an item is, by a warp of its own.
+void guessAhead(mlir::tile_gpu::KernelOp kernel,
+                mlir::tile_gpu::LaunchOp launch, const TargetInfo &target);
 
 } // namespace attn
 

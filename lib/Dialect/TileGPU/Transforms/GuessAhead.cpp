@@ -1,0 +1,377 @@
+//===- GuessAhead.cpp - First tiles of items that memory finds ------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Where lengths of sequences say what a block's item is, and tables where its
+// pages lie, a block has to wait for these, then to read them one after the
+// other, and copies nothing meanwhile. A warp that would only fill up a
+// warpgroup reads them ahead of the wait, and asks for the tiles that they
+// name.
+//
+//===----------------------------------------------------------------------===//
+
+#include "AskAhead.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
+
+using namespace mlir;
+using namespace mlir::tile_gpu;
+using ::attn::Copy;
+using ::attn::longItems;
+
+auto ::attn::findTensor(KernelOp kernel, LaunchOp launch, RingLoadOp load)
+    -> Value {
+  auto map = dyn_cast<BlockArgument>(load.getSource());
+  Block &body = kernel.getBody().front();
+  if (!map || map.getOwner() != &body)
+    return {};
+  ValueRange given = launch.getArguments();
+  auto make = given[map.getArgNumber()].getDefiningOp<TensorMapOp>();
+  if (!make)
+    return {};
+  auto at = llvm::find(given, make.getSource());
+  return at == given.end() ? Value() : body.getArgument(at - given.begin());
+}
+
+namespace {
+
+/// The first copies of a block's item where lengths of sequences say what it
+/// is, and tables where its pages lie. A warp of its own reads these ahead of
+/// the wait, past caches, as what ran before has left them so far: most likely
+/// as they are behind it. What they say then decides what is asked for, and
+/// nothing else.
+class GuessedCopies {
+public:
+  GuessedCopies(KernelOp kernel, LaunchOp launch, WaitDependenciesOp wait,
+                const ::attn::TargetInfo &target)
+      : kernel(kernel), launch(launch), wait(wait),
+        scheduler(cast<SchedulerOp>(wait->getParentOp())), target(target),
+        b(scheduler) {}
+  void ask();
+
+private:
+  /// The loop that goes on with what is copied first, and these copies: ahead
+  /// of it, or else its own.
+  struct Steps {
+    scf::ForOp loop;
+    SmallVector<Copy> ahead, own;
+  };
+  /// A part of a tensor to ask for.
+  struct Part {
+    Value memref;
+    SmallVector<Value> indices;
+    int64_t rows, columns;
+  };
+  std::optional<Steps> findSteps();
+  bool createRole();
+  void askFor(Steps &steps);
+  SmallVector<Copy> listCopies(Block::iterator begin, Block::iterator end);
+  Value guess(Value value, IRMapping &known);
+  Value constant(int64_t value) {
+    return arith::ConstantIndexOp::create(b, wait.getLoc(), value);
+  }
+  Value compare(arith::CmpIPredicate predicate, Value x, Value y) {
+    return arith::CmpIOp::create(b, wait.getLoc(), predicate, x, y);
+  }
+  Value isForAll();
+  Value endOf(Steps &steps, IRMapping &known);
+  void listParts(Copy copy, IRMapping &known, SmallVectorImpl<Part> &parts);
+  void askFor(const Part &part);
+
+  KernelOp kernel;
+  LaunchOp launch;
+  WaitDependenciesOp wait;
+  SchedulerOp scheduler;
+  const ::attn::TargetInfo &target;
+  OpBuilder b;
+  /// The items that blocks begin with, and the role that asks, with its loop
+  /// over that of its block.
+  SchedulerOp first;
+  RoleOp role;
+  ForeachOp item;
+};
+
+} // namespace
+
+SmallVector<Copy> GuessedCopies::listCopies(Block::iterator begin,
+                                            Block::iterator end) {
+  SmallVector<Copy> copies;
+  for (Operation &op : llvm::make_range(begin, end)) {
+    auto load = dyn_cast<RingLoadOp>(op);
+    Value memref = load ? ::attn::findTensor(kernel, launch, load) : Value();
+    int64_t rank = load ? load.getIndices().size() : 0;
+    if (memref && !load.getBox() && (!load.getTable() || rank == 4) &&
+        cast<MemRefType>(memref.getType()).getRank() == rank)
+      copies.push_back({load, memref});
+  }
+  return copies;
+}
+
+/// What a warp copies first of an item.
+std::optional<GuessedCopies::Steps> GuessedCopies::findSteps() {
+  Steps steps;
+  WalkResult found = kernel.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    auto role = loop->getParentOfType<RoleOp>();
+    auto items = loop->getParentOfType<ForeachOp>();
+    if (!items || items.getSchedule() != scheduler.getResult() ||
+        role.getScope() != Scope::Warp || role.getWarps() != 1)
+      return WalkResult::skip();
+    Block *body = loop.getBody(), *block = loop->getBlock();
+    steps = {loop, listCopies(block->begin(), loop->getIterator()),
+             listCopies(body->begin(), body->end())};
+    return steps.own.empty() ? WalkResult::skip() : WalkResult::interrupt();
+  });
+  if (!found.wasInterrupted())
+    return std::nullopt;
+  // Not the queries, which are few.
+  llvm::erase_if(steps.ahead, [&](Copy copy) {
+    return llvm::none_of(steps.own,
+                         [&](Copy own) { return own.memref == copy.memref; });
+  });
+  return steps;
+}
+
+/// A value of the search for an item, or of a loop that copies, as it can be
+/// told ahead of the wait; null if it cannot.
+Value GuessedCopies::guess(Value value, IRMapping &known) {
+  if (Value there = known.lookupOrNull(value))
+    return there;
+  Block *body = &kernel.getBody().front();
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    Block *owner = argument.getOwner(), *search = wait->getBlock();
+    unsigned number = argument.getArgNumber(), tile = search->getNumArguments();
+    if (owner == body)
+      return value;
+    bool isItem = isa<ForeachOp>(owner->getParentOp());
+    if (number < tile && (isItem || owner == search))
+      return item.getBody().getArgument(number);
+    // What the schedule says of an item.
+    ValueRange found = search->getTerminator()->getOperands();
+    return isItem && number - tile < found.size()
+               ? guess(found[number - tile], known)
+               : Value();
+  }
+  Operation *op = value.getDefiningOp();
+  if (op->getBlock() == body)
+    return op->isBeforeInBlock(scheduler) ? value : Value();
+  auto load = dyn_cast<memref::LoadOp>(op);
+  if (op->getNumRegions() ||
+      (!load && !isMemoryEffectFree(op) && !isa<memref::DimOp>(op)) ||
+      (load && !load.getType().isInteger(32)))
+    return {};
+  IRMapping operands;
+  for (Value operand : op->getOperands()) {
+    Value there = guess(operand, known);
+    if (!there)
+      return {};
+    operands.map(operand, there);
+  }
+  Operation *clone = b.clone(*op, operands);
+  if (load)
+    cast<memref::LoadOp>(clone).setNontemporal(true);
+  for (auto [before, after] : llvm::zip(op->getResults(), clone->getResults()))
+    known.map(before, after);
+  return known.lookup(value);
+}
+
+/// Whether each of most multiprocessors has one item: where many are idle, the
+/// launch behind asks between the copies of this one.
+Value GuessedCopies::isForAll() {
+  Location loc = wait.getLoc();
+  Value items =
+      arith::MulIOp::create(b, loc, scheduler.getTiles(), scheduler.getHeads());
+  for (Value more : {scheduler.getBatch(), scheduler.getSplits()})
+    if (more)
+      items = arith::MulIOp::create(b, loc, items, more);
+  auto count = [&](int64_t n) {
+    return arith::ConstantIntOp::create(b, loc, items.getType(), n).getResult();
+  };
+  int64_t all = target.numMultiprocessors;
+  return arith::AndIOp::create(
+      b, loc, compare(arith::CmpIPredicate::sgt, items, count(all / 2)),
+      compare(arith::CmpIPredicate::sle, items, count(all)));
+}
+
+/// The end of the keys of a loop, and of those that go on behind it.
+Value GuessedCopies::endOf(Steps &steps, IRMapping &known) {
+  Value end = steps.loop.getUpperBound();
+  for (Operation *next = steps.loop->getNextNode(); next;
+       next = next->getNextNode())
+    if (auto more = dyn_cast<scf::ForOp>(next);
+        more && more.getLowerBound() == end)
+      end = more.getUpperBound();
+  return guess(end, known);
+}
+
+/// The parts of a tensor that a copy takes: of pages that a table names, one
+/// of each page.
+void GuessedCopies::listParts(Copy copy, IRMapping &known,
+                              SmallVectorImpl<Part> &parts) {
+  Location loc = wait.getLoc();
+  SmemType tile = copy.load.getTile().getType();
+  SmallVector<Value> indices;
+  for (Value index : copy.load.getIndices()) {
+    indices.push_back(guess(index, known));
+    if (!indices.back())
+      return;
+  }
+  Value table = copy.load.getTable();
+  if (!table)
+    return parts.push_back(
+        {copy.memref, indices, tile.getRows(), tile.getCols()});
+  auto toIndex = [&](Value x) -> Value {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), x);
+  };
+  int64_t page = *copy.load.getPage(), rows = std::min(page, tile.getRows());
+  Value last = arith::SubIOp::create(
+      b, loc, memref::DimOp::create(b, loc, table, 1), constant(1));
+  for (int64_t row = 0; row < tile.getRows(); row += rows) {
+    Value position =
+        arith::AddIOp::create(b, loc, toIndex(indices[2]), constant(row));
+    Value entry = arith::MinSIOp::create(
+        b, loc, arith::DivUIOp::create(b, loc, position, constant(page)), last);
+    auto number = memref::LoadOp::create(
+        b, loc, table, ValueRange{toIndex(indices[0]), entry});
+    number.setNontemporal(true);
+    Value inside = arith::IndexCastOp::create(
+        b, loc, b.getI32Type(),
+        arith::RemUIOp::create(b, loc, position, constant(page)));
+    parts.push_back({copy.memref,
+                     {number, indices[1], inside, indices[3]},
+                     rows,
+                     tile.getCols()});
+  }
+}
+
+/// Asks for a part, if all of it exists.
+void GuessedCopies::askFor(const Part &part) {
+  Location loc = wait.getLoc();
+  Value exists;
+  int64_t rank = part.indices.size();
+  for (auto [i, index] : llvm::enumerate(part.indices)) {
+    int64_t count = int64_t(i) + 1 == rank   ? part.columns
+                    : int64_t(i) + 2 == rank ? part.rows
+                                             : 1;
+    Value last = arith::IndexCastOp::create(b, loc, b.getIndexType(), index);
+    if (count > 1)
+      last = arith::AddIOp::create(b, loc, last, constant(count - 1));
+    Value isIn = compare(arith::CmpIPredicate::ult, last,
+                         memref::DimOp::create(b, loc, part.memref, i));
+    exists = exists ? arith::AndIOp::create(b, loc, exists, isIn) : isIn;
+  }
+  auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
+  auto inside = branch.getThenBodyBuilder();
+  GlobalPrefetchOp::create(inside, loc, part.memref, part.indices, part.rows,
+                           part.columns);
+}
+
+/// A warp that is not there yet, and so takes no other's time or registers: of
+/// those that fill up a warpgroup.
+bool GuessedCopies::createRole() {
+  constexpr int64_t groupWarps = 4;
+  RoleOp last;
+  int64_t warps = 0;
+  for (auto role : kernel.getOps<RoleOp>()) {
+    if (role.getScope() != Scope::Warp)
+      continue;
+    warps += role.getWarps();
+    if (role.getWarps() == 1)
+      last = role;
+  }
+  if (!last || warps % groupWarps == 0)
+    return false;
+  Location loc = wait.getLoc();
+  b.setInsertionPointAfter(scheduler);
+  first = SchedulerOp::create(
+      b, loc, scheduler.getType(), ScheduleKind::Grid, scheduler.getOrder(),
+      /*tickets=*/Value(), scheduler.getTiles(), scheduler.getHeads(),
+      scheduler.getBatch(), scheduler.getSplits(), scheduler.getSection(),
+      /*cluster=*/IntegerAttr(), /*by_parts=*/false, /*place=*/PlaceAttr());
+  SmallVector<Type> four(wait->getBlock()->getArgumentTypes());
+  SmallVector<Location> places(four.size(), loc);
+  b.createBlock(&first.getBody(), {}, four, places);
+  YieldOp::create(b, loc, ValueRange());
+  b.setInsertionPointAfter(last);
+  role = RoleOp::create(b, loc, "ask", Scope::Warp, 1, last.getRegistersAttr(),
+                        /*barrier=*/IntegerAttr());
+  b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
+  item = ForeachOp::create(b, loc, TypeRange(), first, ValueRange(),
+                           /*lead=*/true);
+  YieldOp::create(b, loc, ValueRange());
+  b.createBlock(&item.getBody(), {}, four, places);
+  b.setInsertionPoint(YieldOp::create(b, loc, ValueRange()));
+  return true;
+}
+
+void GuessedCopies::ask() {
+  // What many rows multiply comes in time.
+  constexpr int64_t fewRows = 64;
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  if (!schedule || schedule.getBlockQ() > fewRows)
+    return;
+  std::optional<Steps> steps = findSteps();
+  if (!steps || !createRole())
+    return;
+  askFor(*steps);
+  if (!role.walk([](GlobalPrefetchOp) { return WalkResult::interrupt(); })
+           .wasInterrupted()) {
+    role.erase();
+    first.erase();
+  }
+}
+
+/// Asks for what fills the slots first, where an item takes much more.
+void GuessedCopies::askFor(Steps &steps) {
+  Location loc = wait.getLoc();
+  auto forAll = scf::IfOp::create(b, loc, isForAll(), /*withElseRegion=*/false);
+  b.setInsertionPointToStart(forAll.thenBlock());
+  IRMapping known;
+  Value begin = guess(steps.loop.getLowerBound(), known);
+  Value step = guess(steps.loop.getStep(), known);
+  Value end = endOf(steps, known);
+  if (!begin || !step || !end)
+    return;
+  // Copies ahead of the loop fill the slots.
+  int64_t slots = 1;
+  if (steps.ahead.empty())
+    slots = steps.own.front()
+                .load.getTile()
+                .getDefiningOp<RingAcquireOp>()
+                .getRing()
+                .getType()
+                .getStages();
+  Value least = arith::AddIOp::create(
+      b, loc, begin,
+      arith::MulIOp::create(b, loc, step, constant(slots * longItems)));
+  auto isLong =
+      scf::IfOp::create(b, loc, compare(arith::CmpIPredicate::sle, least, end),
+                        /*withElseRegion=*/false);
+  b.setInsertionPointToStart(isLong.thenBlock());
+  // One read of a table does not wait for another.
+  SmallVector<Part> parts;
+  for (Copy copy : steps.ahead)
+    listParts(copy, known, parts);
+  for (int64_t i = 0; steps.ahead.empty() && i < slots; ++i) {
+    IRMapping ofStep = known;
+    ofStep.map(
+        steps.loop.getInductionVar(),
+        arith::AddIOp::create(
+            b, loc, begin, arith::MulIOp::create(b, loc, step, constant(i))));
+    for (Copy copy : steps.own)
+      listParts(copy, ofStep, parts);
+  }
+  for (const Part &part : parts)
+    askFor(part);
+}
+
+void ::attn::guessAhead(KernelOp kernel, LaunchOp launch,
+                        const ::attn::TargetInfo &target) {
+  for (auto scheduler : kernel.getOps<SchedulerOp>())
+    for (auto wait : scheduler.getOps<WaitDependenciesOp>())
+      GuessedCopies(kernel, launch, wait, target).ask();
+}
