@@ -230,6 +230,19 @@ LogicalResult KernelLowering::dispatchRoles() {
   return success();
 }
 
+/// The maps of tensors come while a role waits for the launch before: a copy
+/// that finds none waits for it.
+static void askForMaps(KernelContext &k, RoleOp role) {
+  llvm::SetVector<Value> maps;
+  role.walk([&](RingLoadOp load) {
+    if (isa<TensorMapType>(load.getSource().getType()))
+      maps.insert(load.getSource());
+  });
+  for (Value map : maps)
+    k.e.assembly("@$1 prefetch.tensormap [$0];", "l,b",
+                 {k.scalar(map), k.role.elected});
+}
+
 LogicalResult KernelLowering::lowerRole(RoleOp op) {
   role = RoleContext();
   inverses.clear();
@@ -247,6 +260,7 @@ LogicalResult KernelLowering::lowerRole(RoleOp op) {
                      ? e.eq(e.and_(thread, TargetInfo::warpgroupThreads - 1), 0)
                      : lane0;
   set(op.getBody().getArgument(0), {role.member});
+  askForMaps(*this, op);
   openTurns(*this, op);
   if (failed(lowerBlock(op.getBody().front())))
     return failure();
