@@ -221,6 +221,18 @@ def attention(
     if arrays.is_torch(q):
         from . import _torch
 
+        if type(return_aux) is list:
+            return_aux = tuple(return_aux)
+        options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
+        options += (return_lse, return_aux, monoid_params, precision, rolling)
+        options += (batch_invariant, v_dim, captures, block_mask, dropout_p)
+        options += (deterministic,)
+        tensors = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
+        tensors += (cu_seqlens_q, cu_seqlens_k)
+        if out is block_table is k_start is k_new is v_new is rotary is None:
+            result = None if cascade else _torch.again(tensors, options, dropout_rng)
+            if result is not None:
+                return result
         # Caches are as they are in memory.
         if block_table is None and k_new is None and not rolling and out is None:
             q, k, v = _torch.cast(q, k, v)
@@ -253,34 +265,11 @@ def attention(
             if not (_torch.is_traced(q) or cached):
                 from . import _torch_eager
 
-                tensors = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
-                tensors += (cu_seqlens_q, cu_seqlens_k)
-                options = dict(
-                    scale=scale,
-                    causal=causal,
-                    window=window,
-                    softcap=softcap,
-                    score_mod=score_mod,
-                    mask_mod=mask_mod,
-                    monoid=monoid,
-                    layout=layout,
-                    return_lse=return_lse,
-                    return_aux=(
-                        tuple(return_aux) if type(return_aux) is list else return_aux
-                    ),
-                    monoid_params=monoid_params,
-                    precision=precision,
-                    rolling=rolling,
-                    batch_invariant=batch_invariant,
-                    v_dim=v_dim,
-                    captures=captures,
-                    block_mask=block_mask,
-                    dropout_p=dropout_p,
-                    deterministic=deterministic,
-                )
-                key = _torch_eager.key_of(tensors, options)
-                if key is not None:
-                    return _torch_eager.attention(tensors, options, key, dropout_rng)
+                tensors = (q, k, v) + tensors[3:]
+                given = dict(zip(_torch_eager.OPTIONS, options))
+                plain = _torch_eager.plain_of(tensors, given)
+                if plain is not None:
+                    return _torch_eager.attention(tensors, given, plain, dropout_rng)
             from . import _torch_operator
 
             return _torch_operator.attention(

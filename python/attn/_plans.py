@@ -10,6 +10,7 @@ with addresses of its own, which the library checks as always.
 """
 
 import ctypes
+import marshal
 
 from . import _arrays as arrays
 from . import _library as c
@@ -27,26 +28,22 @@ _plans = {}
 
 _WORD = ctypes.sizeof(ctypes.c_uint64)
 _TENSOR_WORDS = ctypes.sizeof(c.Tensor) // _WORD
-# Of these, equal ones mean the same, now and later, but for zeros.
+# Of these, equal ones of one type mean the same, now and later, but for zeros.
 _PLAIN = frozenset((type(None), bool, int, float, str))
 
 
 def plain_of(options):
-    """Plain options, equal only where they mean the same; None where one is not
-    plain."""
-    exact = []
+    """What plain options alone have, equal only where they mean the same (True == 1,
+    and -0.0 == 0.0); None where one is not plain."""
+    return marshal.dumps(options, 2) if _are_plain(options) else None
+
+
+def _are_plain(options):
     for value in options:
         kind = type(value)
-        if kind is tuple:
-            value = plain_of(value)
-            if value is None:
-                return None
-        elif kind not in _PLAIN:
-            return None
-        elif kind is bool or kind is float and value == 0.0:
-            value = repr(value)  # True == 1, -0.0 == 0.0
-        exact.append(value)
-    return tuple(exact)
+        if kind not in _PLAIN and not (kind is tuple and _are_plain(value)):
+            return False
+    return True
 
 
 def key_of(operands, options):

@@ -6,6 +6,7 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 Imported where torch is, and never before.
 """
 
+import sys
 from typing import Any
 
 import torch
@@ -24,6 +25,15 @@ def wants_gradient(*tensors: Any) -> bool:
 def is_traced(tensor: torch.Tensor) -> bool:
     """Whether a graph is made of a call, or only the shape of its result is wanted."""
     return torch.compiler.is_compiling() or type(tensor).__name__ == "FakeTensor"
+
+
+def again(tensors: tuple, options: tuple, rng: Any) -> Any:
+    """The result of a call with gradients that is like one before it, or None
+    (_torch_eager.again)."""
+    if torch.compiler.is_compiling():
+        return None
+    eager = sys.modules.get(__package__ + "._torch_eager")
+    return eager and eager.again(tensors, options, rng)
 
 
 def parts(values: Any) -> tuple:

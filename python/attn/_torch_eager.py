@@ -27,6 +27,13 @@ _REAL = ("q", "k", "v", "bias", "alibi_slopes", "sinks")
 _KINDS = (torch.Tensor, torch.nn.Parameter)
 _ALL = frozenset(_KINDS)
 _MAYBE = _ALL | {type(None)}
+_STRIDED = torch.strided
+
+# The options, in the order in which `again` has them, without numbers of dropout.
+OPTIONS = ("scale", "causal", "window", "softcap", "score_mod", "mask_mod", "monoid")
+OPTIONS += ("layout", "return_lse", "return_aux", "monoid_params", "precision")
+OPTIONS += ("rolling", "batch_invariant", "v_dim", "captures", "block_mask")
+OPTIONS += ("dropout_p", "deterministic")
 
 # Templates of plans by what makes calls alike, and what such calls run (_Runs), where
 # that is known: sizes that never come back must not fill the memory.
@@ -35,11 +42,44 @@ _templates = {}
 _runs = {}
 
 
-def key_of(tensors: tuple, options: dict) -> Any:
-    """What calls that are like this one have in common beside their tensors, or None
-    where it cannot be served here: nothing but autograd sees it, and the tensors, in
-    the order of TENSORS, and those of `captures` are all that wants a gradient."""
-    if options["block_mask"] is not None or not _MAYBE.issuperset(map(type, tensors)):
+def again(tensors: tuple, options: tuple, rng: Any) -> Any:
+    """attn.attention of a call that is like one before it whose passes are packed, or
+    None where it is not. The tensors are in the order of TENSORS, the options in that
+    of OPTIONS; there are no others."""
+    if not torch.is_grad_enabled() or not _are_strided(tensors):
+        return None
+    plain = _plans.plain_of(options)
+    if plain is None:
+        return None
+    given = [x for x in tensors if x is not None]
+    runs = _runs.get(_alike(plain, tensors) + _layouts_of(given))
+    if runs is None or _is_watched():
+        return None
+    kind = given[0].device.type
+    if torch.is_autocast_enabled(kind):
+        if torch.get_autocast_dtype(kind) is not given[0].dtype:
+            return None
+    return _Box(runs.call, rng, runs).run(given)
+
+
+def _are_strided(tensors):
+    """Whether these are None or tensors with strides, of no subclass."""
+    return _MAYBE.issuperset(map(type, tensors)) and not any(
+        [x is not None and (x.layout is not _STRIDED or x.is_nested) for x in tensors]
+    )
+
+
+def _alike(plain, tensors):
+    """What calls with the same options have in common beside the layouts of their
+    tensors: which are given, and which want gradients."""
+    return plain, tuple([None if x is None else x.requires_grad for x in tensors])
+
+
+def plain_of(tensors: tuple, options: dict) -> Any:
+    """What options are alike, or None where a call cannot be served here: nothing but
+    autograd sees it, and the tensors, in the order of TENSORS, and those of `captures`
+    are all that wants a gradient."""
+    if options["block_mask"] is not None or not _are_strided(tensors):
         return None
     captures = options["captures"]
     if captures is not None and not _are_plain(captures, options):
@@ -78,8 +118,7 @@ def _is_watched() -> bool:
             torch._C._len_torch_dispatch_stack()
             or torch._C._len_torch_function_stack()
             or torch._C._functorch.maybe_current_level() is not None
-            or torch.jit.is_tracing()
-            or torch._C._is_torch_function_mode_enabled()
+            or torch._C._is_tracing()
         )
     except AttributeError:  # an older torch, or a newer one
         return True
@@ -91,11 +130,11 @@ def clear() -> None:
     _runs.clear()
 
 
-def attention(tensors: tuple, options: dict, key: Any, rng: Any) -> Any:
+def attention(tensors: tuple, options: dict, plain: Any, rng: Any) -> Any:
     """As attn.attention of `tensors`, in the order of TENSORS, and the options.
 
     Args:
-        key: what key_of has given.
+        plain: what plain_of has given.
         rng: dropout_rng, which is not among the options.
 
     Raises what attn.attention raises.
@@ -104,16 +143,21 @@ def attention(tensors: tuple, options: dict, key: Any, rng: Any) -> Any:
     for name, x in (options["captures"] or {}).items():
         if type(x) in _KINDS:
             given[name] = x
-    wanted = tuple(
-        [name for name, x in given.items() if x.requires_grad and _may_want(name)]
-    )
-    box = _Box(tuple(given), wanted, options, key, rng)
-    results = _Attention.apply(box, *given.values())
-    return box.pick(list(results))
+            tensors += (x,)
+    call = _Call(given, _without_tensors(options), _alike(plain, tensors))
+    return _Box(call, rng).run(given.values())
 
 
-def _may_want(name):
-    return name in _REAL or name not in TENSORS
+class _Call:
+    """What a call and those that are like it have beside their arrays."""
+
+    def __init__(self, given, options, alike):
+        self.names, self.options, self.alike = tuple(given), options, alike
+        self.wanted = tuple(
+            name
+            for name, x in given.items()
+            if x.requires_grad and (name in _REAL or name not in TENSORS)
+        )
 
 
 class _Runs:
@@ -121,48 +165,54 @@ class _Runs:
     and cotangents of some layouts, and what picks a call's results. They hold no
     arrays."""
 
-    def __init__(self, forward, count, pick):
-        self.forward, self.count, self.pick = forward, count, pick
+    def __init__(self, call, forward, count, pick):
+        self.call, self.forward, self.count, self.pick = call, forward, count, pick
         self.backward = {}
 
 
 class _Box:
-    """What a call has beside its tensors: their names, those that want gradients, and
-    the options. The numbers of dropout are others in each call."""
+    """One call: what it has in common with others, its numbers of dropout, which are
+    others in each, and what it runs, where that is known."""
 
-    def __init__(self, names, wanted, options, key, rng):
-        self.names, self.wanted = names, wanted
-        self.options, self.rng = options, rng
+    def __init__(self, call, rng, runs=None):
+        self.call, self.rng, self.runs, self.pick = call, rng, runs, None
         self.words, self.numbers = {}, ()
-        words = _dropout.words_of(options["dropout_p"], rng)
+        p = call.options["dropout_p"]
+        if runs is not None and p == 0.0:
+            return  # whose numbers were looked at
+        words = _dropout.words_of(p, rng)
         if words is not None:
             self.words = {
                 half: arrays.scalar(half, word, c.I32)
                 for half, word in zip(_dropout.WORDS, words)
             }
             self.numbers = tuple(view.owner for view in self.words.values())
-        self.alike = names, wanted, key
-        self.pick = self.runs = None
+
+    def run(self, given):
+        """The results of the call of these tensors, in the order of the names."""
+        results = _Attention.apply(self, *given)
+        return self.pick(list(results))
 
     def plan_of(self, tensors):
         """The plan of a call of these tensors, in the order of the names."""
-        given = dict(zip(self.names, tensors))
-        key = self.alike + _layouts_of(tensors)
+        names, options = self.call.names, self.call.options
+        given = dict(zip(names, tensors))
+        key = self.call.alike + _layouts_of(tensors)
         template = _templates.get(key)
         if template is not None:
             plan = template.bound(given)
             plan.call.views.update(self.words)
-            for options in (plan.given, plan.options):
-                options["dropout_rng"] = self.rng
+            for taken in (plan.given, plan.options):
+                taken["dropout_rng"] = self.rng
             return plan
-        options = dict(self.options, dropout_rng=self.rng)
+        options = dict(options, dropout_rng=self.rng)
         options.update((name, given.get(name)) for name in TENSORS)
         if options["captures"] is not None:
             options["captures"] = {
-                name: given.get(name, x) for name, x in options["captures"].items()
+                name: given.get(name, x) for name, x in options["captures"]
             }
         q, k, v = (options.pop(name) for name in ("q", "k", "v"))
-        plan = _gradients.Plan(q, k, v, inputs=self.wanted, **options)
+        plan = _gradients.Plan(q, k, v, inputs=self.call.wanted, **options)
         template = plan.template(given)
         if template is not None:
             if len(_templates) >= _MOST:
@@ -172,15 +222,16 @@ class _Box:
 
     def keep_forward(self, plan, tensors, results, state):
         """Keeps what a call has run, which was like none before it."""
-        key = self.alike + _layouts_of(tensors)
+        key = self.call.alike + _layouts_of(tensors)
         if key not in _templates or not plan.runs_alone():
             return
-        operands, names = tensors + self.numbers, self.names + tuple(self.words)
+        operands = tensors + self.numbers
         plan.call.views.update(self.words)
-        made = results + state
-        packed = plan.packed_forward(operands, names, made)
+        names = self.call.names + tuple(self.words)
+        packed = plan.packed_forward(operands, names, results + state)
         if packed is not None:
-            _runs[key] = self.runs = _Runs(packed, len(results), self.pick)
+            self.runs = _Runs(self.call, packed, len(results), self.pick)
+            _runs[key] = self.runs
 
 
 def _layouts_of(tensors):
@@ -196,7 +247,9 @@ def _layouts_of(tensors):
 class _Attention(torch.autograd.Function):
     @staticmethod
     def forward(ctx, box, *tensors):
-        runs = box.runs = _runs.get(box.alike + _layouts_of(tensors))
+        runs = box.runs
+        if runs is None:
+            runs = box.runs = _runs.get(box.call.alike + _layouts_of(tensors))
         if runs is not None:
             made = runs.forward.run(tensors + box.numbers)
             results, state = made[: runs.count], made[runs.count :]
@@ -222,32 +275,27 @@ class _Attention(torch.autograd.Function):
 
 def _backward(box, count, saved, cotangents):
     """The gradients in the order of the names, None where none is wanted."""
-    # What is saved may be no more as it was: hooks of torch move it, or narrow it.
-    all_arrays, runs, layouts = saved + cotangents, box.runs, None
-    if runs is not None and _ALL.issuperset(map(type, all_arrays)):
-        layouts = _layouts_of(all_arrays)
+    runs, layouts, end = box.runs, None, len(box.call.names)
+    if runs is not None and _ALL.issuperset(map(type, saved + cotangents)):
+        # What is saved may lie otherwise by now: hooks of torch move it, or narrow it.
+        layouts = [(x.dtype, x.shape, x.stride(), x.device) for x in saved]
+        layouts = (*layouts, *_layouts_of(cotangents))
         packed = runs.backward.get(layouts)
         if packed is not None:
-            operands = all_arrays
+            operands = saved + cotangents
             if box.numbers:
-                end = len(box.names)
-                operands = saved[:end] + box.numbers + saved[end:] + cotangents
-            made = packed.run(operands)
-            return packed.give(made, saved)
-    tensors, rest = saved[: len(box.names)], saved[len(box.names) :]
+                operands = operands[:end] + box.numbers + operands[end:]
+            return packed.give(packed.run(operands), saved)
+    tensors, rest = saved[:end], saved[end:]
     plan = box.plan_of(tensors)
     results, state = rest[:count], rest[count:]
     found = plan.backward(results, state, cotangents)
     made = [found[name] for name in plan.asked]
-    give = _give(box.names, plan.asked, made, tensors)
+    give = _give(box.call.names, plan.asked, made, tensors)
     if layouts is not None and len(runs.backward) < _MOST:
+        names = box.call.names + tuple(box.words)
         packed = plan.packed_backward(
-            tensors + box.numbers,
-            box.names + tuple(box.words),
-            results,
-            state,
-            cotangents,
-            made,
+            tensors + box.numbers, names, results, state, cotangents, made
         )
         if packed is not None:
             packed.give = give

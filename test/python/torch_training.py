@@ -222,6 +222,31 @@ def test_calls_packed():
     assert all(len(runs.backward) == 1 for runs in _torch_eager._runs.values())
 
 
+def test_calls_of_another_kind():
+    """Calls that agree in options and layouts with those that are kept, and are not
+    like them: under autocast, with other gradients wanted, a zero of another sign."""
+    from attn import _torch_eager
+
+    _torch_eager.clear()
+    q, k, v = qkv()
+    fixed = k.detach()
+    for _ in range(3):
+        assert attn.attention(q, k, v).dtype == torch.float32
+        o = attn.attention(q, fixed, v)
+        assert torch.autograd.grad(o.sum(), q)[0].any()
+        with torch.autocast("cpu", torch.bfloat16):
+            o = attn.attention(q, k, v)
+        assert o.dtype == torch.bfloat16
+        (g,) = torch.autograd.grad(o.float().square().sum(), k)
+        assert g.dtype == torch.float32 and g.any()
+        with torch.no_grad():
+            assert not attn.attention(q, k, v).requires_grad
+        for scale in (1, 1.0, 0.0, -0.0):
+            attn.attention(q, k, v, scale=scale)
+        fails(ValueError, "window", attn.attention, q, k, v, window=(True, 0, 1))
+    assert len(_torch_eager._runs) == 7, len(_torch_eager._runs)
+
+
 def test_calls_saved_otherwise():
     """What hooks of torch give back for what was saved may lie otherwise in memory, as
     what was moved off a GPU does."""
@@ -470,6 +495,12 @@ def test_errors():
     fails(TypeError, "expected window to be a pair", attn.attention, q, k, v, window=3)
     fails(TypeError, "dropout_rng to be (seed, offset)", attn.attention, q, k, v,
           dropout_p=0.5, dropout_rng=7)
+    sparse = torch.eye(24).to_sparse().requires_grad_()
+    fails(ValueError, "q to be a strided tensor", attn.attention, sparse, k, v)
+    nested = torch.nested.nested_tensor([torch.ones(4, 33, 24)] * 2)
+    for wants in (False, True):
+        fails(ValueError, "q to be one tensor", attn.attention,
+              nested.detach().requires_grad_(wants), k, v)
     fails(ValueError, "mask to broadcast", attn.attention, q, k, v,
           mask=torch.ones(3, 3, dtype=torch.bool))
     with torch.no_grad():
