@@ -71,6 +71,7 @@ def key_of(operands, options):
         elif kind is tensor:
             if (
                 operand.requires_grad
+                and torch.is_grad_enabled()
                 or operand.layout is not strided
                 or operand.is_nested
                 or operand.is_neg()

@@ -225,9 +225,10 @@ def test_calls_packed():
 def test_calls_of_another_kind():
     """Calls that agree in options and layouts with those that are kept, and are not
     like them: under autocast, with other gradients wanted, a zero of another sign."""
-    from attn import _torch_eager
+    from attn import _plans, _torch_eager
 
     _torch_eager.clear()
+    _plans.clear()
     q, k, v = qkv()
     fixed = k.detach()
     for _ in range(3):
@@ -245,6 +246,7 @@ def test_calls_of_another_kind():
             attn.attention(q, k, v, scale=scale)
         fails(ValueError, "window", attn.attention, q, k, v, window=(True, 0, 1))
     assert len(_torch_eager._runs) == 7, len(_torch_eager._runs)
+    assert len(_plans._plans) == 1  # of the calls without gradients
 
 
 def test_calls_saved_otherwise():
