@@ -194,14 +194,16 @@ static SmallVector<Value> addKey(ReductionContext &ctx, Value key, Value far,
 /// One key enters the state of the rows that `far` marks.
 static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
                                    ValueRange state) {
-  SmallVector<Value> row = weighKey(ctx, key, far, state);
+  SmallVector<Value> row = weighKey(ctx, key, far, state), next = {row[0]};
+  auto add = [&] { return addKey(ctx, key, far, row, state); };
+  if (!ctx.form.redoesSpoiled) {
+    llvm::append_range(next, add());
+    return next;
+  }
+  // Few of the keys of a list's mask are live.
   Value any = tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), /*live=*/row[3],
                                   /*by_rows=*/true);
-  SmallVector<Value> next = {row[0]};
-  llvm::append_range(
-      next, stepIf(
-                ctx, any, state.drop_front(),
-                [&] { return addKey(ctx, key, far, row, state); }, nullptr));
+  llvm::append_range(next, stepIf(ctx, any, state.drop_front(), add, nullptr));
   return next;
 }
 
@@ -219,7 +221,7 @@ static SmallVector<Value> walkRows(ReductionContext &ctx,
 
 /// Rows whose largest score is far from 0, or whose sum of exponents times
 /// their powers is NaN where the sum of weights is not.
-static Value findFarRows(ReductionContext &ctx, ValueRange state) {
+static Value findFarRows(ReductionContext &ctx, ValueRange state, Value rows) {
   // Sums of distances, and last the sum of ones.
   SmallVector<Value> inputs = {state[0]};
   if (ctx.form.slopes) {
@@ -229,7 +231,7 @@ static Value findFarRows(ReductionContext &ctx, ValueRange state) {
         inputs.push_back(sum);
     inputs.push_back(components[ctx.form.slopes->ones]);
   }
-  auto isFarRow = [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+  auto isFarRow = [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
     Value no = arith::ConstantIntOp::create(ctx.b, false, 1);
     // Of f16 what is below the least anchor was taken for that
     // (emitNearAnchor).
@@ -243,49 +245,44 @@ static Value findFarRows(ReductionContext &ctx, ValueRange state) {
                                 x.back()));
       some = arith::OrIOp::create(ctx.b, some, lost);
     }
-    return {some};
+    Value inside = ctx.cmp(arith::CmpIPredicate::slt, row, rows);
+    return {arith::AndIOp::create(ctx.b, inside, some)};
   };
   Type flags = ctx.tileType(ctx.schedule.getBlockQ(), 1, ctx.b.getI1Type());
   return ctx.map(inputs, flags, isFarRow).front();
 }
 
-/// Rows with a sum of values that is NaN.
-static Value findSpoiledRows(ReductionContext &ctx, ValueRange state) {
-  Value spoiled;
+/// Rows with a sum of values that is NaN, and `found`, unless it is null.
+static Value findSpoiledRows(ReductionContext &ctx, ValueRange state,
+                             Value rows, Value found) {
   Type flags = ctx.tileType(ctx.schedule.getBlockQ(), 1, ctx.b.getI1Type());
   for (unsigned i = 0; i < ctx.numComponents(); ++i) {
     if (ctx.monoid.getComponent(i) != Component::value)
       continue;
     SmallVector<Value> inputs = {ctx.rowSum(state[ctx.numStats() + i])};
-    if (spoiled)
-      inputs.push_back(spoiled);
-    auto isSpoiled = [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+    if (found)
+      inputs.push_back(found);
+    auto isSpoiled = [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
       Value isNaN =
           arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::UNO, x[0], x[0]);
+      Value inside = ctx.cmp(arith::CmpIPredicate::slt, row, rows);
+      isNaN = arith::AndIOp::create(ctx.b, inside, isNaN);
       if (x.size() > 1)
         isNaN = arith::OrIOp::create(ctx.b, isNaN, x[1]);
       return {isNaN};
     };
-    spoiled = ctx.map(inputs, flags, isSpoiled).front();
+    found = ctx.map(inputs, flags, isSpoiled).front();
   }
-  return spoiled;
+  return found;
 }
 
 SmallVector<Value> mlir::attn::redoRows(ReductionContext &ctx,
                                         SmallVector<Value> state) {
-  SmallVector<Value> found;
+  Value rows = ctx.toI32(ctx.liveRows), again;
   if (ctx.form.redoesFar)
-    found.push_back(findFarRows(ctx, state));
+    again = findFarRows(ctx, state, rows);
   if (ctx.form.redoesSpoiled)
-    found.push_back(findSpoiledRows(ctx, state));
-  Value rows = ctx.toI32(ctx.liveRows);
-  auto isInside = [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
-    Value inside = ctx.cmp(arith::CmpIPredicate::slt, row, rows);
-    Value some = x.size() == 1 ? x[0]
-                               : arith::OrIOp::create(ctx.b, x[0], x[1]);
-    return {arith::AndIOp::create(ctx.b, inside, some)};
-  };
-  Value again = ctx.map(found, found[0].getType(), isInside).front();
+    again = findSpoiledRows(ctx, state, rows, again);
   Value any = tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), again,
                                   /*by_rows=*/true);
   // The mask's region tells which keys are live, whatever the lists have.
