@@ -20,6 +20,7 @@
 #include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Analysis/MaskRuns.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/ScheduleTable.h"
@@ -289,6 +290,10 @@ struct ChooseSchedulePass
     ::attn::ScheduleSizes &sizes = measured.sizes;
     leaveColumns(op, problem, target, sizes);
     fitCells(op, target, sizes);
+    // Gradients, which have two products for each score, were not timed.
+    if (isListed && target.hasRoles() && op.getQueryOperands().size() == 1 &&
+        op.getReducedSide() == Side::keys)
+      sizes = ::attn::fitRuns(op.getMaskBody(), sizes);
     // Small blocks of warps, several of which wait for memory at once.
     if (!target.isCpu() && isDiagonal(op.getMaskBody())) {
       int64_t n = problem.depths.front() <= 128 ? 32 : 64;

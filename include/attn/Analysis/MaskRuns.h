@@ -1,0 +1,29 @@
+//===- MaskRuns.h - How long a mask's runs of live keys are -----*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Where the live keys of a block of rows lie in short runs, tiles of fewer keys
+// see fewer dead ones. Of a mask that reads nothing but positions this can be
+// counted when the sizes of tiles are chosen.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_ANALYSIS_MASKRUNS_H
+#define ATTN_ANALYSIS_MASKRUNS_H
+
+#include "attn/Analysis/Schedule.h"
+#include "mlir/IR/Region.h"
+
+namespace attn {
+
+/// The sizes with half as many keys, where the mask (b, h, i, j) has runs so
+/// short that such tiles see far fewer pairs; else as they are. Masks that read
+/// captures keep them.
+ScheduleSizes fitRuns(mlir::Region &mask, const ScheduleSizes &sizes);
+
+} // namespace attn
+
+#endif // ATTN_ANALYSIS_MASKRUNS_H

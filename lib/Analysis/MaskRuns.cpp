@@ -1,0 +1,137 @@
+//===- MaskRuns.cpp - How long a mask's runs of live keys are -------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "attn/Analysis/MaskRuns.h"
+#include "ScheduleRules.h"
+#include "attn/Analysis/MaskAnalysis.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/DenseMap.h"
+#include <algorithm>
+#include <vector>
+
+using namespace mlir;
+using namespace attn;
+
+namespace {
+/// Integers of a region by the positions, folded.
+class PositionValues {
+public:
+  explicit PositionValues(Region &region) : region(region) {}
+
+  int64_t get(Value value, int64_t row, int64_t key) {
+    known.clear();
+    Block::BlockArgListType arguments = region.getArguments();
+    for (auto [argument, position] :
+         llvm::zip(arguments, ArrayRef<int64_t>{0, 0, row, key}))
+      known[argument] = IntegerAttr::get(argument.getType(), position);
+    IntegerAttr found = fold(value);
+    if (!found) {
+      hasFailed = true;
+      return 0;
+    }
+    return found.getType().isInteger(1) ? found.getValue().getZExtValue()
+                                        : found.getValue().getSExtValue();
+  }
+
+  bool hasFailed = false;
+
+private:
+  IntegerAttr fold(Value value) {
+    if (Attribute found = known.lookup(value))
+      return dyn_cast<IntegerAttr>(found);
+    Operation *op = value.getDefiningOp();
+    if (!op || op->getNumResults() != 1 || op->getNumRegions())
+      return {};
+    SmallVector<Attribute> operands;
+    for (Value operand : op->getOperands())
+      operands.push_back(fold(operand));
+    SmallVector<OpFoldResult> results;
+    if (llvm::is_contained(operands, Attribute()) ||
+        failed(op->fold(operands, results)) || results.empty())
+      return {};
+    auto attribute = dyn_cast<Attribute>(results.front());
+    auto found = attribute ? dyn_cast<IntegerAttr>(attribute)
+                           : fold(cast<Value>(results.front()));
+    known[value] = found;
+    return found;
+  }
+
+  Region &region;
+  DenseMap<Value, Attribute> known;
+};
+
+/// The tiles of a mask that may have live pairs, of some rows and keys.
+class TouchedTiles {
+public:
+  explicit TouchedTiles(Region &mask) : values(copy) {
+    IRMapping mapping;
+    mask.cloneInto(&copy, mapping);
+    analysis.emplace(copy);
+    for (const MaskAnalysis::Sample &sample : analysis->getSamples()) {
+      std::vector<int64_t> &all = samples[sample.value];
+      for (int64_t i = 0; i < rules::runPositions && !values.hasFailed; ++i)
+        all.push_back(values.get(sample.value, i, i));
+    }
+  }
+
+  /// Their keys, or 0 where the mask does not tell.
+  int64_t countKeys(int64_t rows, int64_t keys) {
+    int64_t count = 0;
+    for (int64_t i = 0; i + rows <= rules::runPositions; i += rows)
+      for (int64_t j = 0; j + keys <= rules::runPositions; j += keys)
+        count += mayBeLive({i, i + rows - 1}, {j, j + keys - 1}) ? keys : 0;
+    return values.hasFailed ? 0 : count;
+  }
+
+private:
+  using Range = std::pair<int64_t, int64_t>;
+
+  bool mayBeLive(Range rows, Range keys) {
+    auto uniform = [&](Value value) { return values.get(value, 0, 0); };
+    auto cell = [&](Value value) {
+      return values.get(value, rows.first, keys.first);
+    };
+    auto sample = [&](Value value) {
+      auto isOnKey = [&](const MaskAnalysis::Sample &known) {
+        return known.value == value && known.onKey;
+      };
+      auto [first, last] =
+          llvm::any_of(analysis->getSamples(), isOnKey) ? keys : rows;
+      const std::vector<int64_t> &all = samples[value];
+      auto [least, greatest] =
+          std::minmax_element(all.begin() + first, all.begin() + last + 1);
+      return Range(*least, *greatest);
+    };
+    if (values.hasFailed)
+      return true;
+    return !analysis
+                ->computeBoxClass(uniform, sample, rows.first, rows.second,
+                                  keys.first, keys.second, cell)
+                .dead;
+  }
+
+  Region copy;
+  PositionValues values;
+  std::optional<MaskAnalysis> analysis;
+  DenseMap<Value, std::vector<int64_t>> samples;
+};
+} // namespace
+
+ScheduleSizes attn::fitRuns(Region &mask, const ScheduleSizes &sizes) {
+  constexpr int64_t least = 64;
+  ScheduleSizes halves = sizes;
+  halves.blockK /= 2;
+  // Beside the positions a region has captures.
+  if (mask.empty() || mask.getNumArguments() != 4 || sizes.blockK % 2 ||
+      halves.blockK < least)
+    return sizes;
+  TouchedTiles tiles(mask);
+  int64_t all = tiles.countKeys(sizes.blockQ, sizes.blockK);
+  int64_t some = tiles.countKeys(sizes.blockQ, halves.blockK);
+  return all && some * 100 <= all * rules::shortRuns ? halves : sizes;
+}
