@@ -237,10 +237,7 @@ class _Box:
 def _layouts_of(tensors):
     parts = []
     for x in tensors:
-        if x is None:
-            parts.append(None)
-        else:
-            parts += x.dtype, x.shape, x.stride(), x.device, x.is_neg(), x.layout
+        parts += x.dtype, x.shape, x.stride(), x.device, x.is_neg(), x.layout
     return tuple(parts)
 
 
