@@ -227,7 +227,10 @@ def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> 
     i64, an i1 as i8, other scalars as they are. The grid has one dimension.
 
     Fragments become scalars of one thread in the layouts of wgmma and
-    mma.sync; a product is one piece of assembly. Nothing is scheduled here. A
+    mma.sync; a product is one piece of assembly. Nothing is scheduled here, but
+    for a release that names a reduction and a map, with a wait for a product
+    behind it: both stand amid what the map computes, and a sum of that which is
+    added to a scaled one is a chain that starts with this. A
     kernel whose schedule has `occupancy = N` gets registers for N blocks side by side on a
     multiprocessor.
 

@@ -16,6 +16,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowerings.h"
+#include "Weights.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -467,5 +468,7 @@ LogicalResult MapLowering::lower() {
 }
 
 LogicalResult gpu::lower(KernelContext &k, MapOp op) {
+  if (isChained(op))
+    return success();
   return MapLowering(k, op).lower();
 }

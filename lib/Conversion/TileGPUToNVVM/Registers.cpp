@@ -7,6 +7,7 @@
 
 #include "Lowerings.h"
 #include "TileElements.h"
+#include "Weights.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -151,8 +152,87 @@ static LogicalResult combineWarps(KernelContext &k, ReduceOp op,
   return success();
 }
 
+namespace {
+/// A map that adds a partial sum of weights to a factor times the sum before.
+struct SumUpdate {
+  MapOp map;
+  Value old, factor;
+};
+} // namespace
+
+/// Of weights amid which a product is waited for: what `op` is read for, if
+/// that is all.
+static std::optional<SumUpdate> updateOf(ReduceOp op) {
+  if (op.getNumResults() != 1 || !op.getResult(0).hasOneUse() ||
+      !cast<VecType>(op.getResult(0).getType()).getPartial() ||
+      !addsOnly(op.getBody().front()) ||
+      llvm::none_of(op.getInputs()[0].getUsers(), [&](Operation *user) {
+        MapOp weights = weightsAround(user);
+        return weights && weights.getResult(0) == op.getInputs()[0];
+      }))
+    return std::nullopt;
+  auto map = dyn_cast<MapOp>(*op->user_begin());
+  if (!map || map.getNumResults() != 1 || map->getBlock() != op->getBlock())
+    return std::nullopt;
+  Block &body = map.getBody().front();
+  auto fma = dyn_cast<math::FmaOp>(body.front());
+  if (!fma || fma->getNextNode() != body.getTerminator())
+    return std::nullopt;
+  auto inputOf = [&](Value value) -> Value {
+    auto argument = dyn_cast<BlockArgument>(value);
+    return argument && argument.getOwner() == &body &&
+                   argument.getArgNumber() >= 2
+               ? map.getInputs()[argument.getArgNumber() - 2]
+               : Value();
+  };
+  auto isThere = [&](Value value) {
+    Operation *def = value ? value.getDefiningOp() : nullptr;
+    return value && (!def || def->getBlock() != op->getBlock() ||
+                     def->isBeforeInBlock(op));
+  };
+  SumUpdate update{map, inputOf(fma.getA()), inputOf(fma.getB())};
+  if (inputOf(fma.getC()) != op.getResult(0) || !isThere(update.old) ||
+      !isThere(update.factor))
+    return std::nullopt;
+  return update;
+}
+
+bool gpu::isChained(MapOp op) {
+  return llvm::any_of(op.getInputs(), [&](Value input) {
+    auto reduce = input.getDefiningOp<ReduceOp>();
+    auto update = reduce ? updateOf(reduce) : std::nullopt;
+    return update && update->map == op;
+  });
+}
+
+/// Makes one chain of a sum of weights, which starts with the factor times the
+/// sum before. So the factor is needed first, and ptxas scales the values' sum
+/// by it between the exponentials; behind a tree of sums it comes last.
+static LogicalResult chainSum(KernelContext &k, ReduceOp op, SumUpdate update) {
+  FragShape shape(cast<FragType>(op.getInputs()[0].getType()));
+  Values weights = k.of(op.getInputs()[0]), sums = k.of(update.old),
+         factors = k.of(update.factor);
+  for (int64_t key = 0, count = sums.size(); key < count; ++key) {
+    State sum;
+    for (int64_t i = 0; i < shape.elements(); ++i) {
+      if (shape.rowKey(i) != key)
+        continue;
+      if (sum.empty())
+        sum = {k.e.fma(sums[key], factors[key], weights[i])};
+      else if (failed(combine(k, op.getBody().front(), sum, {weights[i]})))
+        return failure();
+    }
+    sums[key] = sum.front();
+  }
+  k.set(op.getResult(0), sums);
+  k.set(update.map.getResult(0), std::move(sums));
+  return success();
+}
+
 LogicalResult gpu::lower(KernelContext &k, ReduceOp op) {
   Emitter &e = k.e;
+  if (auto update = updateOf(op))
+    return chainSum(k, op, *update);
   if (op.getOrdered())
     return lowerOrderedReduce(k, op);
   Block &body = op.getBody().front();

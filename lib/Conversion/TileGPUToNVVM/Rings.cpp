@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowerings.h"
+#include "Weights.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -117,6 +118,71 @@ LogicalResult gpu::lower(KernelContext &k, RingViewSlotOp op) {
   return success();
 }
 
+/// How many of the weights of a thread's first row come ahead of a wait that
+/// stands amid them.
+static constexpr int64_t weightsAhead = 16;
+
+static Operation *neighbour(Operation *op, bool isForward) {
+  do
+    op = isForward ? op->getNextNode() : op->getPrevNode();
+  while (op && !isa_and_nonnull<TileGPUDialect>(op->getDialect()));
+  return op;
+}
+
+MapOp gpu::weightsAround(Operation *op) {
+  auto keys = dyn_cast_or_null<RingReleaseOp>(op);
+  if (!keys || keys.getAfter().size() != 2 ||
+      !isa<FragType>(keys.getAfter()[1].getType()) ||
+      !isa_and_nonnull<MmaWaitOp>(neighbour(keys, /*isForward=*/true)))
+    return {};
+  auto map = keys.getAfter()[1].getDefiningOp<MapOp>();
+  return map && map->getBlock() == keys->getBlock() ? map : MapOp();
+}
+
+/// Puts what computes `value`, and is read for it alone, at the insertion
+/// point, with `after` for the operand `before`.
+static void sink(Emitter &e, Value value, Value before, Value after) {
+  Operation *def = value.getDefiningOp();
+  if (!def || def->getBlock() != e.b.getInsertionBlock() ||
+      def->getNumResults() != 1 || def->getNumRegions() ||
+      isa<LLVM::InlineAsmOp>(def))
+    return;
+  for (Value operand : def->getOperands())
+    if (operand != before && operand.hasOneUse())
+      sink(e, operand, before, after);
+  def->replaceUsesOfWith(before, after);
+  def->moveBefore(e.b.getInsertionBlock(), e.b.getInsertionPoint());
+}
+
+/// The weights that are left come behind the wait: the first row's, and the
+/// second's, whose exponents depend on what was waited for. ptxas would put
+/// them all ahead of it otherwise.
+static void computeRest(KernelContext &k, MapOp weights, MmaWaitOp wait) {
+  Emitter &e = k.e;
+  Values all = k.of(weights.getResult(0));
+  Value second = k.of(weights.getInputs()[1])[1];
+  Value sum = k.of(wait.getAccs().front()).front();
+  Value always;
+  {
+    OpBuilder::InsertionGuard guard(e.b);
+    e.b.setInsertionPointAfterValue(k.hiddenZero);
+    // A grid has blocks, which the assembler does not know.
+    Value blocks =
+        e.assembly("mov.u32 $0, %nctaid.x;", "=r", {}, {e.i32}).front();
+    always = LLVM::ICmpOp::create(e.b, e.loc, LLVM::ICmpPredicate::ne, blocks,
+                                  e.c32(0));
+    // Read here, it is not computed in each turn of the loop.
+    e.assembly("", "b", {always}, {});
+  }
+  Value tied = e.select(always, second, sum);
+  for (int64_t row : {0, 1})
+    for (auto [i, value] : llvm::enumerate(all)) {
+      bool isAhead = row == 0 && int64_t(i / 4 * 2 + i % 2) < weightsAhead;
+      if (int64_t(i / 2 % 2) == row && !isAhead)
+        sink(e, value, row ? second : Value(), row ? tied : Value());
+    }
+}
+
 LogicalResult gpu::lower(KernelContext &k, RingReleaseOp op) {
   Emitter &e = k.e;
   const RingLayout *ring = k.layout.ring(op.getRing());
@@ -124,7 +190,16 @@ LogicalResult gpu::lower(KernelContext &k, RingReleaseOp op) {
     return noRing(op);
   Value slot = slotOf(e, *ring, k.scalar(op.getCounter()));
   Value barrier = k.slotAddress(ring->empty, 8, slot);
-  if (!op.getAfter().empty()) {
+  if (MapOp weights = weightsAround(op)) {
+    Value last = k.of(weights.getResult(0))[weightsAhead * 2 - 3], all;
+    for (Value value : k.of(op.getAfter()[0])) {
+      Value bits = e.bitcast(value, e.i32);
+      all = all ? e.or_(all, bits) : bits;
+    }
+    all = e.and_(e.or_(all, e.bitcast(last, e.i32)), k.hiddenZero);
+    barrier = e.add(barrier, all);
+    k.syncWarp();
+  } else if (!op.getAfter().empty()) {
     // The waits of products have ordered what those read: then `after` is about
     // where the assembler puts the arrival, and a part of it will do.
     bool isHint = k.role.scope == Scope::Warpgroup &&
@@ -145,6 +220,10 @@ LogicalResult gpu::lower(KernelContext &k, RingReleaseOp op) {
     arriveInCluster(k, barrier);
   else
     k.arrive(barrier, k.lane0);
+  if (auto wait =
+          dyn_cast_or_null<MmaWaitOp>(neighbour(op, /*isForward=*/false)))
+    if (MapOp weights = weightsAround(neighbour(wait, /*isForward=*/false)))
+      computeRest(k, weights, wait);
   return success();
 }
 

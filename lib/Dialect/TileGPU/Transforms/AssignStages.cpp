@@ -53,6 +53,7 @@ private:
   void separate();
   void releaseKeys();
   bool releasesAtOnce();
+  MapOp weightsAround();
   SmallVector<Operation *> hoistedViews(MmaIssueOp issue);
   void assignLoop(ArrayRef<RingReleaseOp> others);
   void assignFirst();
@@ -75,6 +76,8 @@ private:
   Operation *behind = nullptr;
   /// Where keys go back at once, what keeps late products waiting for `behind`.
   HoldOp hold;
+  /// Whether late products are waited for right behind the release of keys.
+  bool waitsAmid = false;
   SmallVector<std::pair<Operation *, int64_t>> order;
   DenseSet<Operation *> marked;
 };
@@ -169,6 +172,16 @@ void Assigner::releaseKeys() {
     behind = value.getDefiningOp();
   else
     value = {};
+  if (MapOp weights = value ? weightsAround() : MapOp()) {
+    behind = weights;
+    for (Operation *release : llvm::reverse(keys)) {
+      release->moveAfter(behind);
+      cast<RingReleaseOp>(release).getAfterMutable().assign(
+          {value, weights.getResult(0)});
+    }
+    waitsAmid = true;
+    return;
+  }
   if (value && releasesAtOnce()) {
     for (Operation *release : llvm::reverse(keys))
       release->moveAfter(step.earlyWaits.back());
@@ -198,6 +211,45 @@ bool Assigner::releasesAtOnce() {
            return cast<FragType>(product.wait.getResult(0).getType())
                       .getCols() > many;
          });
+}
+
+/// The weights, where keys go back amid them, and the late product is waited
+/// for there: a thread has computed a part of its first row's, and the rest
+/// come behind (ConvertTileGPUToNVVM). Null where that is not so. Measured
+/// (docs/performance/gpu.md, "The order of a step"): it pays where keys and
+/// values have 128 columns, for tiles without a mask, where rows have different
+/// numbers of keys or blocks copy for each other.
+MapOp Assigner::weightsAround() {
+  constexpr int64_t columns = 128;
+  if (step.kind != Kind::Loop || step.forms || step.late.size() != 1 ||
+      step.earlyWaits.size() != 1 || keys.size() != 1 ||
+      step.early.front().getRamp())
+    return {};
+  mlir::attn::ScheduleAttr schedule =
+      step.block->getParentOp()->getParentOfType<KernelOp>().getScheduleAttr();
+  if (!schedule ||
+      (schedule.getOrder() != mlir::attn::WorkOrder::longest_first &&
+       schedule.getCluster() < 2))
+    return {};
+  LateProduct &product = step.late.front();
+  auto pack = dyn_cast<FragConvertOp>(product.pack);
+  auto weights = pack ? pack.getValue().getDefiningOp<MapOp>() : MapOp();
+  auto queries = dyn_cast<SmemType>(step.early.front().getA().getType());
+  RingWaitOp slot = slotOf(step.early.front().getB());
+  auto ring = slot ? slot.getRing().getDefiningOp<RingCreateOp>() : nullptr;
+  if (!weights || weights->getBlock() != step.block || !queries ||
+      queries.getCols() != columns || !ring || ring.getFill() != Fill::Tma ||
+      step.early.front().getB().getType().getBoxes() > 1 ||
+      weights.getNumResults() != 1 || weights.getInputs().size() != 2 ||
+      weights.getInputs()[0] != step.earlyWaits.front().getResult(0) ||
+      !isa<VecType>(weights.getInputs()[1].getType()))
+    return {};
+  auto sum = cast<FragType>(product.wait.getResult(0).getType());
+  auto held = cast<FragType>(weights.getResult(0).getType());
+  bool isWide = sum.getCols() == columns && held.getCols() >= columns &&
+                held.getElementType().isF32() &&
+                sum.getScope() == Scope::Warpgroup;
+  return isWide ? weights : MapOp();
 }
 
 //===----------------------------------------------------------------------===//
@@ -339,6 +391,9 @@ void Assigner::assignLoop(ArrayRef<RingReleaseOp> others) {
     if (&op == (hold ? step.earlyWaits.back().getOperation() : behind))
       for (Operation *release : keys)
         add(release, 0);
+    if (waitsAmid && &op == behind)
+      for (Operation *done : finish)
+        add(done, 1);
   }
   for (RingReleaseOp release : others)
     add(release, 0);

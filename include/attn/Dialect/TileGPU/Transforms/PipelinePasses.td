@@ -169,7 +169,11 @@ def TileGpuAssignStagesPass
     scores take several operations), which is what keeps ptxas from waiting for
     those products any earlier. Above 128 columns, where work tiles are in order
     (the schedule's `order`), they are released behind the products that read
-    them, and a `tile_gpu.hold` stands where the release would.
+    them, and a `tile_gpu.hold` stands where the release would. Where keys and
+    values have 128 columns, scores are weighed as they are, and work tiles have
+    different numbers of keys or blocks copy for each other, the weights are named
+    by the release, and the wait for stage 1 and the release behind that follow
+    at once: the lowering puts all three amid the weights.
 
     Kernels whose schedule has `overlap = none` stay as they are, and those of
     `own_step` have no stage 1. Steps of up to 64 columns whose warpgroups exchange
