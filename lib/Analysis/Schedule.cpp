@@ -456,6 +456,10 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
   if (warpgroups && widest > panelElements && widest <= 2 * panelElements &&
       problem.biasedDiagonal)
     sizes.blockK = biasedDiagonalKeys;
+  // Rows end in a tile as long as the block.
+  if (warpgroups && widest > panelElements && widest <= 2 * panelElements &&
+      problem.diagonal)
+    sizes.blockK = std::min<int64_t>(sizes.blockK, diagonalKeys);
   if (problem.numQueries >= 0)
     sizes.blockQ =
         std::min(sizes.blockQ, roundUp(problem.numQueries, sizes.rows));

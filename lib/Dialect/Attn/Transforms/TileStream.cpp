@@ -414,8 +414,16 @@ SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
   };
   if (!isPeeled || !ranges.coreLower || !pipelined(ctx))
     return stream(ranges);
-  // Both ends of the keys take long to find.
-  if (isWindow)
+  // Both ends of the keys take long to find. Of 128 columns a step is so short
+  // that one end does (measured: docs/performance/gpu.md, "The order of a
+  // step").
+  constexpr int64_t fewColumns = 128;
+  auto isShort = [&](Value tensor) {
+    return cast<ShapedType>(tensor.getType()).getShape().back() == fewColumns;
+  };
+  if (isWindow || (problem.mask && ctx.mask->facts().endDiffersByRow &&
+                   llvm::all_of(ctx.reduction.getKeyOperands(), isShort) &&
+                   llvm::all_of(ctx.reduction.getValueOperands(), isShort)))
     fetchLate(ctx);
   auto streamPeeled = [&]() -> SmallVector<Value> {
     if (!ctx.linear.applies)
