@@ -267,7 +267,8 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       (tile-gpu-multicast-loads): 1, 2, 4 or 8. Others load for themselves, as do GPUs
       without clusters; CPUs have none. With as many `splits` they have the parts
       of the keys of one tile, and combine their states in shared memory: no
-      state goes through memory, and no kernel follows. That is for `rows = 8`.
+      state goes through memory, and no kernel follows. That is for `rows = 8`,
+      and for `rows = 16` of latents with `block_v = 512`.
     - `order`: which work tiles of a head come first (`in_order`,
       `longest_first`): short ones at the end let all blocks end together.
       Where it is not said, attn-choose-schedule says `longest_first` under a

@@ -81,9 +81,10 @@ def Tile_MergeOp : Tile_Op<"merge", [
     the statistics of two states, the left one first, and yields the combined
     statistics, then alpha and beta: each value becomes alpha v1 + beta v2, where a
     factor of 0 selects 0. Behind the op there is one state, of which each warp has
-    some channels. Where one warp has all keys, it gives what it takes. With
-    `part` and `cluster(c)` the states of the c blocks of a cluster are combined,
-    too, in the order of their parts of the keys.
+    some channels. Where one warp, or a warpgroup, has all keys, it gives what it
+    takes. With `part` and `cluster(c)` the states of the c blocks of a cluster are
+    combined, too, in the order of their parts of the keys; of warpgroups each has
+    some channels then.
 
     With `warps(n)` each of n warps takes every n-th step of the loop that gives the
     values, from what the loop starts with, which is to be the identity, and behind
