@@ -41,7 +41,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile_gpu.role "compute"
 tile_gpu.kernel private @pages(%k: !keys, %map: !map, %lengths: memref<?xi32>,
     %table: memref<?x?xi32>, %tickets: memref<1xi32>, %n: i32)
-    attributes {schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64>} {
+    attributes {schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 64>} {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
   %zero = arith.constant 0 : index

@@ -310,7 +310,7 @@ bool GuessedCopies::createRole() {
 
 void GuessedCopies::ask() {
   // What many rows multiply comes in time.
-  constexpr int64_t fewRows = 64;
+  constexpr int64_t fewRows = 16;
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
   if (!schedule || schedule.getBlockQ() > fewRows)
     return;

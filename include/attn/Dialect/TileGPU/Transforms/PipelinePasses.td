@@ -640,7 +640,7 @@ def TileGpuOverlapLaunchesPass
     does where its slots hold all that it copies, and a quarter of the
     multiprocessors have blocks. Where memory says it, as lengths and tables of
     pages do, a warp that would only fill up a warpgroup (role "ask") reads that
-    ahead of the wait, past caches, for blocks of at most 64 rows. What it reads
+    ahead of the wait, past caches, for blocks of at most 16 rows. What it reads
     may change until the wait is over: it decides what is asked for, and nothing
     else. It asks where more than half of the multiprocessors have one item each.
 
