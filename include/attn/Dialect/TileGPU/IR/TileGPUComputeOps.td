@@ -734,8 +734,7 @@ def TileGPU_MergeStatesOp : TileGPU_Op<"merge_states", [
       warps of the role have the same statistics and vectors, and fragments of
       different rows, in which sixteens of rows are counted from warp 0 on.
       Sixteen n of all blocks is combined by warp n / `count` of block n mod
-      `count`. To a warp that has none come zeros. Of a warpgroup, the only one
-      of its role, block n combines the n-th of `count` equal parts of the rows.
+      `count`; others have zeros. Of a lone warpgroup's rows block n has part n.
 
     Example:
 
