@@ -132,11 +132,18 @@ static Operation *neighbour(Operation *op, bool isForward) {
 MapOp gpu::weightsAround(Operation *op) {
   auto keys = dyn_cast_or_null<RingReleaseOp>(op);
   if (!keys || keys.getAfter().size() != 2 ||
+      !isa<VecType>(keys.getAfter()[0].getType()) ||
       !isa<FragType>(keys.getAfter()[1].getType()) ||
       !isa_and_nonnull<MmaWaitOp>(neighbour(keys, /*isForward=*/true)))
     return {};
   auto map = keys.getAfter()[1].getDefiningOp<MapOp>();
-  return map && map->getBlock() == keys->getBlock() ? map : MapOp();
+  if (!map || map->getBlock() != keys->getBlock() ||
+      map.getInputs().size() != 2)
+    return {};
+  auto rows = dyn_cast<VecType>(map.getInputs()[1].getType());
+  bool isOfRows =
+      rows && rows.getAxis() == Axis::Row && rows.getElementType().isF32();
+  return isOfRows ? map : MapOp();
 }
 
 /// Puts what computes `value`, and is read for it alone, at the insertion

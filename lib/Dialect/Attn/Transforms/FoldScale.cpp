@@ -101,7 +101,7 @@ std::optional<ScaledScore> mlir::attn::findScaledScore(
                   "weights that are rounded to 16 bits");
   for (auto [x, factor] : orders)
     if (!varies.contains(factor) && varies.contains(x))
-      return ScaledScore{x, factor};
+      return ScaledScore{x, factor, /*isDot=*/false, /*constant=*/{}};
   return refuse("no factor of it is the same for all pairs");
 }
 

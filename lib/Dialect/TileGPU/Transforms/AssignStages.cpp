@@ -53,7 +53,7 @@ private:
   void separate();
   void releaseKeys();
   bool releasesAtOnce();
-  MapOp weightsAround();
+  MapOp weightsAround(Value read);
   SmallVector<Operation *> hoistedViews(MmaIssueOp issue);
   void assignLoop(ArrayRef<RingReleaseOp> others);
   void assignFirst();
@@ -172,7 +172,7 @@ void Assigner::releaseKeys() {
     behind = value.getDefiningOp();
   else
     value = {};
-  if (MapOp weights = value ? weightsAround() : MapOp()) {
+  if (MapOp weights = value ? weightsAround(value) : MapOp()) {
     behind = weights;
     for (Operation *release : llvm::reverse(keys)) {
       release->moveAfter(behind);
@@ -218,8 +218,9 @@ bool Assigner::releasesAtOnce() {
 /// come behind (ConvertTileGPUToNVVM). Null where that is not so. Measured
 /// (docs/performance/gpu.md, "The order of a step"): it pays where keys and
 /// values have 128 columns, for tiles without a mask, where rows have different
-/// numbers of keys or blocks copy for each other.
-MapOp Assigner::weightsAround() {
+/// numbers of keys or blocks copy for each other. `read` has read the scores: a
+/// statistic of rows, without which nothing is there ahead of the weights.
+MapOp Assigner::weightsAround(Value read) {
   constexpr int64_t columns = 128;
   if (step.kind != Kind::Loop || step.forms || step.late.size() != 1 ||
       step.earlyWaits.size() != 1 || keys.size() != 1 ||
@@ -241,8 +242,11 @@ MapOp Assigner::weightsAround() {
       queries.getCols() != columns || !ring || ring.getFill() != Fill::Tma ||
       step.early.front().getB().getType().getBoxes() > 1 ||
       weights.getNumResults() != 1 || weights.getInputs().size() != 2 ||
-      weights.getInputs()[0] != step.earlyWaits.front().getResult(0) ||
-      !isa<VecType>(weights.getInputs()[1].getType()))
+      weights.getInputs()[0] != step.earlyWaits.front().getResult(0))
+    return {};
+  auto rows = dyn_cast<VecType>(weights.getInputs()[1].getType());
+  if (!isa<VecType>(read.getType()) || !rows || rows.getAxis() != Axis::Row ||
+      !rows.getElementType().isF32())
     return {};
   auto sum = cast<FragType>(product.wait.getResult(0).getType());
   auto held = cast<FragType>(weights.getResult(0).getType());
