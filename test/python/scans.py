@@ -390,6 +390,30 @@ def test_09_weights_that_fade():
                 check(part, x / abs(x).max(), y / abs(y).max(), 2e-6)
 
 
+def test_09_long_sums_of_erases():
+    """Chunks of many tokens are no less exact than short ones: what erases have
+    added is not rounded to the size of what keys have."""
+    for name in ("erase", "dplr", "rwkv7"):
+        q, k, v = inputs(8, 2, 2, 2, 128, 16, 16)
+        given = options(RULES[name], q, k, v)
+        # All that is added stays.
+        given["decay"] = -1e-3 * rng.exponential(size=given["decay"].shape).astype("f")
+        a, b = (x * np.float32(0.4) for x in given["erase"][:2])
+        given["erase"] = (a, b) + given["erase"][2:]
+        want, last = recurrence(q, k, v, **given)
+
+        def errors(chunk):
+            o, state = _scans.run_scan(q, k, v, return_state=True, chunk=chunk, **given)
+            pairs = ((o, want), (state["S"], last["S"]))
+            return [np.sqrt(np.mean((np.asarray(x, float) - y) ** 2)) for x, y in pairs]
+
+        short = errors(16)
+        for chunk in (64, 128):
+            for what, x, y in zip("oS", errors(chunk), short):
+                assert x < 0.95 * y, "%s of %s, chunks of %d: %.2e, but %.2e of 16" % (
+                    what, name, chunk, x, y)
+
+
 def test_10_heads_and_channels():
     """10: groups both ways, odd channels, layouts, views that start anywhere."""
     for hq, hk, hv in ((16, 16, 64), (64, 16, 16), (3, 3, 12), (24, 24, 24), (2, 4, 8),

@@ -17,6 +17,10 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+/// Tokens of a chunk behind which erases have a sum of their own. One after the
+/// other's terms would be rounded to what those of the keys alone have come to.
+static constexpr int64_t mostInOneSum = 32;
+
 Value ScanKernel::areOfLevel(Value row, Value key, int64_t level) {
   using Predicate = arith::CmpIPredicate;
   int64_t half = int64_t(1) << level;
@@ -166,9 +170,15 @@ ScanKernel::State ScanKernel::advance(const Chunk &chunk, const State &state) {
   }
   next.matrix = dot(keys, chunk.value, state.matrix, chunk.totalColumn, false,
                     /*transposeLhs=*/true);
-  if (chunk.erased)
-    next.matrix = dot(toEnd(chunk, chunk.erasing), chunk.erased, next.matrix,
-                      {}, false, /*transposeLhs=*/true);
+  if (chunk.erased) {
+    bool isApart = chunkSize > mostInOneSum;
+    Value sum = dot(toEnd(chunk, chunk.erasing), chunk.erased,
+                    isApart ? Value() : next.matrix, {}, false,
+                    /*transposeLhs=*/true);
+    next.matrix = isApart
+                      ? addTiles(next.matrix, sum, tileType(keyCols, valueCols))
+                      : sum;
+  }
   if (state.sum) {
     Value old = state.sum;
     if (chunk.totalRow)
@@ -276,6 +286,8 @@ Value ScanKernel::readPlain(const Chunk &chunk, const State &state,
     return sum;
   Value erasing = pairs(chunk, query.rows, chunk.erasing, before,
                         /*diagonal=*/!before);
+  if (chunkSize > mostInOneSum)
+    return addTiles(sum, dot(erasing, chunk.erased), valueRows());
   return addWeighted(erasing, chunk.erased, sum);
 }
 
