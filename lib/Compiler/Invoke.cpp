@@ -397,11 +397,8 @@ static Status checkAllInputs(const EntryInfo &entry, TensorArgs inputs,
                                  hasPairs);
           !ok)
         return ok;
-  // Rows to append may be none beside keys that are there.
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (const ArgInfo &info = entry.args[i];
-        info.atLeast.empty() && !(info.isApart && isFloat(info.dtype)))
-      hasPairs &= !isEmptyTensor(inputs[i]);
+    hasPairs &= !entry.args[i].atLeast.empty() || !isEmptyTensor(inputs[i]);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (Status ok = checkCaptures(entry.args[i], inputs[i], seen, hasPairs);
         !ok)

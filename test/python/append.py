@@ -423,27 +423,6 @@ def test_no_pages():
 
 
 test_no_pages()
-
-
-def test_no_rows():
-    """Without a new row there are keys all the same, for which a table has to have an
-    element."""
-    score = """^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>):
-      %two = arith.constant 2 : i32
-      %half = arith.divsi %h, %two : i32
-      %at = arith.index_cast %half : i32 to index
-      %x = tensor.extract %t[%at] : tensor<?xf32>
-      %y = arith.addf %s, %x : f32
-      attn.yield %y : f32"""
-    q, k, v = (rng.standard_normal((1, 2, n, 16)).astype("f") for n in (3, 20, 20))
-    none = np.zeros((1, 2, 0, 16), "f")
-    options = dict(kv_lengths=[10], k_new=none, v_new=none, score_mod=score)
-    full = attn.attention(q, k, v, captures={"t": np.ones(1, "f")}, **options)
-    check("no rows", full, attn.attention(q, k[:, :, :10], v[:, :, :10]))
-    reference.fails(ValueError, "'t' to have an element or more", attn.attention,
-                    q, k, v, captures={"t": np.zeros(0, "f")}, **options)
-
-
 for target in TARGETS:
     test_plain(target)
     test_pages(target)
@@ -455,6 +434,5 @@ for target in TARGETS:
 test_latent_slots()
 test_rolling()
 test_plans()
-test_no_rows()
 test_errors()
 print("ok")
