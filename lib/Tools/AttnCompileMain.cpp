@@ -30,6 +30,8 @@ ptxas is found, and PREFIX.h. Programs link PREFIX.o and libattn-runtime.a.
   --name NAME               what its function is called (default attention):
                             objects of one program have names of their own
   --monoid FILE.mlir        use the monoid that the file defines
+  --score-mod FILE.mlir     the score function and a mask for --attention, beside
+  --mask-mod FILE.mlir      its options: each the text of a region (docs/Masks.md)
   --schedule TEXT           an #attn.schedule<...> for --attention
   --target NAME             cpu-avx2, sm_90a, ...; default: this machine's CPU
   --explain                 print the schedule, and what ptxas said
