@@ -72,7 +72,8 @@ constexpr int64_t marksOfBlock = 64;
 /// (TileLists.cpp): how many are masked and how many whole, and their numbers,
 /// those of whole tiles in front and of masked ones from the end; and of each
 /// masked one the words of its keys that are live in some row. A ragged tile is
-/// the first of the masked ones. `classes` says for each key tile what it is;
+/// the first of the masked ones. `classes` says for each key tile what it is,
+/// and has no element where one kernel classifies and lists (listsAtOnce);
 /// `bits` has the mask's elements of masked tiles, words of its keys for each
 /// row of the query tile, or it is null. Words, classes and bits are found by
 /// the tile's number. Beside the counts of the n-th query tile is the number of
