@@ -23,6 +23,12 @@ using namespace ::attn;
 using namespace ::attn::detail;
 using mlir::attn::MonoidKind;
 
+/// Evaluates `shift`, for what it compares.
+void LawChecker::shiftUnits(ArrayRef<Scalar> from, ArrayRef<Scalar> to) {
+  Scalars ones(algebra.numComponents, Scalar::ofFloat(1.0));
+  algebra.shift(from, to, ones);
+}
+
 /// Everything that is computed of two keys.
 void LawChecker::trace(Probe &probe) {
   algebra.params = probe.params;
@@ -33,6 +39,8 @@ void LawChecker::trace(Probe &probe) {
   if (algebra.kind == MonoidKind::cocycle && algebra.numStats) {
     algebra.rescale(a, c);
     algebra.rescale(b, c);
+    shiftUnits(a, c);
+    shiftUnits(b, c);
   } else if (algebra.kind == MonoidKind::affine) {
     algebra.factors(a, b);
   } else if (!algebra.isGeneral) {
@@ -169,6 +177,8 @@ SmallVector<double, 8> LawChecker::distancesOf(ArrayRef<Scalar> a,
   if (algebra.kind == MonoidKind::cocycle) {
     algebra.rescale(x, c);
     algebra.rescale(y, c);
+    shiftUnits(x, c);
+    shiftUnits(y, c);
   } else if (algebra.kind == MonoidKind::affine) {
     algebra.factors(x, y);
   } else if (!algebra.isGeneral) {

@@ -66,10 +66,6 @@ public:
   void checkOutputs(mlir::attn::MonoidOp op, LawReport &report);
   FinalizeReport checkFinalize(mlir::Region &region,
                                const RegionProgram &program);
-  std::vector<bool> findShiftInvariant(mlir::Region &region,
-                                       const RegionProgram &program,
-                                       llvm::ArrayRef<float> slopes,
-                                       unsigned ones);
 
 private:
   struct Key {
@@ -88,6 +84,11 @@ private:
   double sampleScore(bool fromWide);
   Key sampleKey(bool fromWide, int64_t position);
   int64_t nextPosition(int64_t position);
+  /// Components of any size, those of values 0.
+  Scalars sampleComponents();
+  /// Components where the statistic moves, scaled: of a state that is not the
+  /// identity.
+  Scalars moved(Stats from, Stats to, Stats components) const;
   Scalars stateOf(const Key &key) const {
     return algebra.stateOf(key.scores, key.values, key.position);
   }
@@ -113,6 +114,9 @@ private:
   bool checkAssociative(const Scalars &a, const Scalars &b, const Scalars &c);
   bool checkCocycle(const Scalars &a, const Scalars &x, const Scalars &y);
   bool checkFactors(const Scalars &a, const Scalars &b, const Scalars &c);
+  bool checkShift(const Scalars &a, const Scalars &b, const Scalars &c);
+  bool checkShifts(const Scalars &a, const Scalars &b, const Scalars &c,
+                   const Scalars &u);
   bool checkGate(const Scalars &a, const Scalars &b);
   bool checkAffine(const Scalars &a, const Scalars &b, const Scalars &c);
   bool checkFinite();
@@ -138,6 +142,7 @@ private:
   bool checkNumKeys(const Scalars &base, unsigned comparison, int64_t low,
                     int64_t high);
   llvm::SmallVector<double, 8> distancesOf(Stats a, Stats b);
+  void shiftUnits(Stats from, Stats to);
 
   // LawSequences.cpp
   /// Whether `got` differs from `want` by no more than rounding errors in the

@@ -52,6 +52,9 @@ void LawChecker::findDeadProperties() {
       if (llvm::any_of(factors, [](double r) { return r != 0.0; }))
         report->rescaleAbsorbs = report->deadIsNatural = false;
     }
+    // What is shifted of a dead key is told by its statistic alone.
+    if (algebra.hasShift)
+      report->deadIsNatural = false;
     for (unsigned k = 0; k < algebra.numComponents; ++k)
       if (lifted[algebra.numStats + k].f * factors.of(k) != 0.0)
         report->deadIsNatural = false;
@@ -70,10 +73,12 @@ void LawChecker::findNaNProperties() {
     key.scores[random.below(algebra.numScores)] = notANumber;
     Scalars lifted = algebra.lift(key.scores, key.values, 0);
     Scalars to = carrier(sampleState(2, trial % 2, position));
-    Factors factors =
-        algebra.rescale(ArrayRef(lifted).take_front(algebra.numStats), to);
+    ArrayRef<Scalar> from = ArrayRef(lifted).take_front(algebra.numStats);
+    Factors factors = algebra.rescale(from, to);
+    Scalars weights(ArrayRef(lifted).drop_front(algebra.numStats));
+    algebra.shift(from, to, weights);
     for (unsigned k = 0; k < algebra.numComponents; ++k)
-      if (!std::isnan(lifted[algebra.numStats + k].f * factors.of(k)))
+      if (!std::isnan(weights[k].f * factors.of(k)))
         report->nanReachesWeights = false;
   }
 }
@@ -156,34 +161,6 @@ Scalars LawChecker::evaluateFinalize(Region &region,
   return results;
 }
 
-std::vector<bool> LawChecker::findShiftInvariant(Region &region,
-                                                 const RegionProgram &program,
-                                                 ArrayRef<float> slopes,
-                                                 unsigned ones) {
-  std::vector<bool> found(program.getNumResults(), true);
-  algebra.precision = Precision::F64;
-  for (unsigned trial = 0; trial < 200; ++trial) {
-    Scalars trailing = sampleTrailing(region, program);
-    int64_t position = 0;
-    Scalars state = sampleState(3, /*fromWide=*/false, position);
-    if (algebra.isIdentity(carrier(state)))
-      continue;
-    double shift = random.within(8.0);
-    Scalars moved = state;
-    moved[0].f += shift;
-    for (auto [i, slope] : llvm::enumerate(slopes))
-      moved[algebra.numStats + i].f +=
-          slope * shift * state[algebra.numStats + ones].f;
-    double size = std::max(algebra.sizeOf(state), algebra.sizeOf(moved));
-    Scalars here = evaluateFinalize(region, program, state, trailing);
-    Scalars there = evaluateFinalize(region, program, moved, trailing);
-    for (unsigned i = 0; i < here.size(); ++i)
-      if (!program.isFloatResult(i) || !agree(here[i].f, there[i].f, size))
-        found[i] = false;
-  }
-  return found;
-}
-
 FinalizeReport LawChecker::checkFinalize(Region &region,
                                          const RegionProgram &program) {
   FinalizeReport result;
@@ -232,13 +209,11 @@ FinalizeReport LawChecker::checkFinalize(Region &region,
           return r != 0.0 && std::fabs(r) < smallestFactor;
         }))
       continue;
-    Scalars moved(to);
-    for (unsigned k = 0; k < algebra.numComponents; ++k)
-      moved.push_back(
-          Scalar::ofFloat(factors.of(k) * state[algebra.numStats + k].f));
-    double size = std::max(algebra.sizeOf(state), algebra.sizeOf(moved));
+    Scalars other(to);
+    other.append(moved(from, to, ArrayRef(state).drop_front(algebra.numStats)));
+    double size = std::max(algebra.sizeOf(state), algebra.sizeOf(other));
     Scalars here = evaluate(state);
-    Scalars there = evaluate(moved);
+    Scalars there = evaluate(other);
     for (unsigned i = 0; i < here.size(); ++i)
       if (!program.isFloatResult(i) || !agree(here[i].f, there[i].f, size))
         result.gaugeInvariant[i] = false;

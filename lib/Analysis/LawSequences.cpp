@@ -396,6 +396,15 @@ Scalars LawChecker::addTile(const Scalars &state,
                   : isSuffix ? Factors{algebra.gate(product)}
                              : Factors{1.0};
   SmallVector<Factors> ofKeys;
+  // Components at the new statistic, but for the factor.
+  auto shifted = [&](const Scalars &from) {
+    Scalars components(ArrayRef(from).drop_front(numStats));
+    if (isCocycle)
+      algebra.shift(stats(from), next, components);
+    return components;
+  };
+  Scalars oldSums = shifted(state);
+  SmallVector<Scalars> weights = llvm::map_to_vector(keys, shifted);
   for (size_t j = 0; j < keys.size() && !isAffine; ++j)
     ofKeys.push_back(isCocycle ? factorsOf(stats(keys[j]))
                                : Factors{algebra.gate(beside[j])});
@@ -418,12 +427,11 @@ Scalars LawChecker::addTile(const Scalars &state,
   Scalars result(next);
   for (unsigned i = 0; i < algebra.numComponents; ++i) {
     double sum = 0.0;
-    for (auto [key, factors] : llvm::zip(keys, ofKeys))
+    for (auto [weight, factors] : llvm::zip(weights, ofKeys))
       if (double factor = factors.of(i); factor != 0.0)
-        sum = rounded(sum + rounded(factor * key[numStats + i].f));
+        sum = rounded(sum + rounded(factor * weight[i].f));
     double factor = ofOld.of(i);
-    double before =
-        factor == 0.0 ? 0.0 : rounded(factor * state[numStats + i].f);
+    double before = factor == 0.0 ? 0.0 : rounded(factor * oldSums[i].f);
     double added = ofTile == 0.0 ? 0.0 : rounded(ofTile * sum);
     result.push_back(Scalar::ofFloat(rounded(before + added)));
   }

@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "LawChecker.h"
-#include "attn/Analysis/ShiftInvariance.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
@@ -169,10 +168,111 @@ bool LawChecker::checkCocycle(const Scalars &a, const Scalars &x,
       return brokenRange(a, x, ab);
     if (!bc.areFinite())
       return brokenRange(b, y, bc);
-    if (!checkFactors(a, b, c))
+    if (!checkFactors(a, b, c) || !checkShift(a, b, c))
       return false;
   }
   return true;
+}
+
+Scalars LawChecker::sampleComponents() {
+  Scalars components;
+  for (bool isValue : algebra.isValue)
+    components.push_back(Scalar::ofFloat(isValue ? 0.0 : random.within(4.0)));
+  return components;
+}
+
+Scalars LawChecker::moved(ArrayRef<Scalar> from, ArrayRef<Scalar> to,
+                          ArrayRef<Scalar> components) const {
+  Factors factors = algebra.rescale(from, to);
+  Scalars result(components);
+  algebra.shift(from, to, result);
+  for (auto [i, x] : llvm::enumerate(result))
+    x.f = factors.of(i) == 0.0 ? 0.0 : factors.of(i) * x.f;
+  return result;
+}
+
+/// Shifts are linear, and two of them are one: of components that are scaled as
+/// they are on the way.
+bool LawChecker::checkShift(const Scalars &a, const Scalars &b,
+                            const Scalars &c) {
+  if (!algebra.hasShift)
+    return true;
+  Scalars u = sampleComponents(), v = sampleComponents(), both(u);
+  for (auto [x, y] : llvm::zip(both, v))
+    x.f += 2.0 * y.f;
+  std::string states = "a = " + algebra.print(a) + ", b = " + algebra.print(b),
+              components = ", u = " + algebra.printUnits(u);
+  Scalars ofU(u), ofV(v), ofBoth(both), same(u);
+  algebra.shift(a, a, same);
+  algebra.shift(a, b, ofU);
+  algebra.shift(a, b, ofV);
+  algebra.shift(a, b, ofBoth);
+  double size = std::max(
+             {1.0, algebra.sizeOf(a), algebra.sizeOf(b), algebra.sizeOf(c)}),
+         largest = 0.0;
+  for (const Scalars &x : {ofU, ofV, ofBoth})
+    for (Scalar number : x) {
+      largest = std::max(largest, std::fabs(number.f));
+      if (std::isfinite(number.f))
+        continue;
+      // As gates, shifts of long products and by any params may be large.
+      return isLong || paramsAreWide ||
+             broken("shift is finite: shift(a, combine(a, b), u)",
+                    states + components + " gives " + algebra.printUnits(x));
+    }
+  for (unsigned i = 0; i < u.size(); ++i) {
+    if (!agree(same[i].f, u[i].f, 1.0))
+      return broken("shift to itself: shift(a, a, u) = u",
+                    "a = " + algebra.print(a) + components + " gives " +
+                        algebra.printUnits(same));
+    double sum = ofU[i].f + 2.0 * ofV[i].f;
+    if (!agree(ofBoth[i].f, sum, size * largest))
+      return broken("shift is linear: shift(a, b, u + 2 v) = shift(a, b, u) + "
+                    "2 shift(a, b, v)",
+                    states + components + ", v = " + algebra.printUnits(v) +
+                        " gives " + printNumbers(ofBoth[i].f) + " and " +
+                        printNumbers(sum));
+  }
+  return checkShifts(a, b, c, u);
+}
+
+/// S(b, c) r(a, b) S(a, b) u = S(a, c) u, each with its own factor.
+bool LawChecker::checkShifts(const Scalars &a, const Scalars &b,
+                             const Scalars &c, const Scalars &u) {
+  for (const Factors &factors :
+       {algebra.rescale(a, b), algebra.rescale(b, c), algebra.rescale(a, c)})
+    for (double factor : factors)
+      // Where a factor vanishes its errors are all that is left.
+      if (std::fabs(factor) < smallestFactor)
+        return true;
+  Scalars there = moved(a, b, u), left = moved(b, c, there),
+          right = moved(a, c, u);
+  double size =
+      std::max({1.0, algebra.sizeOf(a), algebra.sizeOf(b), algebra.sizeOf(c)});
+  // An exponent of this size has an error that the factor magnifies.
+  constexpr double largestExponent = 1e7;
+  double relative = 1e-9 + 1e-14 * std::min(size, largestExponent),
+         largest = 0.0;
+  for (double factor : algebra.rescale(a, c))
+    largest = std::max(largest, std::fabs(factor));
+  bool close = true;
+  for (auto [x, y] : llvm::zip(left, right))
+    close &= std::fabs(x.f - y.f) <=
+             relative * std::max(std::fabs(x.f), std::fabs(y.f)) +
+                 1e-11 * size * largest;
+  if (!close && (isLong || paramsAreWide))
+    close = agreeByNoise(
+        left, right, Precision::F64, {a, c, u},
+        [&](ArrayRef<Scalars> x) { return moved(x[0], x[1], x[2]); });
+  if (close)
+    return true;
+  return broken("shift follows its factors: of shift(a, c, u) and shift(b, c, "
+                "r(a, b) shift(a, b, u)), each rescaled to c",
+                "a = " + algebra.print(a) + ", b = " + algebra.print(b) +
+                    ", c = " + algebra.print(c) +
+                    ", u = " + algebra.printUnits(u) + " gives " +
+                    algebra.printUnits(right) + " and " +
+                    algebra.printUnits(left));
 }
 
 /// Each factor is a cocycle of its own.
@@ -475,6 +575,7 @@ bool LawChecker::checkFiniteFactors(ArrayRef<Scalars> lifts) {
     for (unsigned i = random.below(step); i < lifts.size(); i += step) {
       ArrayRef<Scalar> other = ArrayRef(lifts[i]).take_front(algebra.numStats);
       Factors factors = {1.0};
+      Scalars weights(ArrayRef(key).drop_front(algebra.numStats));
       if (algebra.kind == MonoidKind::cocycle && algebra.numStats &&
           !algebra.isIdentity(from)) {
         Scalars to =
@@ -482,11 +583,11 @@ bool LawChecker::checkFiniteFactors(ArrayRef<Scalars> lifts) {
         factors = algebra.rescale(from, to);
         if (!factors.areFinite())
           return brokenRange(from, other, factors);
+        algebra.shift(from, to, weights);
       }
       for (unsigned k = 0; k < algebra.numComponents; ++k)
-        report->largestWeight[k] =
-            std::max(report->largestWeight[k],
-                     std::fabs(factors.of(k) * key[algebra.numStats + k].f));
+        report->largestWeight[k] = std::max(
+            report->largestWeight[k], std::fabs(factors.of(k) * weights[k].f));
     }
   }
   constexpr double numKeys = 1024.0;
@@ -598,16 +699,5 @@ FailureOr<FinalizeReport> checkFinalize(MonoidOp monoid, Region &finalize) {
     return failure();
   LawChecker checker(monoid, std::move(*algebra), &*program);
   return checker.checkFinalize(finalize, *program);
-}
-
-std::vector<bool> findShiftInvariant(MonoidOp monoid, Region &finalize,
-                                     ArrayRef<float> slopes, unsigned ones) {
-  FailureOr<Algebra> algebra = Algebra::compile(monoid);
-  FailureOr<RegionProgram> program = RegionProgram::compile(finalize);
-  if (failed(algebra) || failed(program))
-    return std::vector<bool>(finalize.front().getTerminator()->getNumOperands(),
-                             false);
-  LawChecker checker(monoid, std::move(*algebra), &*program);
-  return checker.findShiftInvariant(finalize, *program, slopes, ones);
 }
 } // namespace attn

@@ -52,6 +52,7 @@ FailureOr<Algebra> Algebra::compile(MonoidOp op) {
   Algebra algebra;
   algebra.kind = op.getKind();
   algebra.isGeneral = op.isGeneral();
+  algebra.hasShift = op.hasShift();
   algebra.numStats = op.getNumStats();
   algebra.numComponents = op.getNumComponents();
   algebra.numScores = op.getNumScores();
@@ -69,6 +70,7 @@ FailureOr<Algebra> Algebra::compile(MonoidOp op) {
       {&op.getIdentity(), &algebra.identityProgram},
       {&op.getCombine(), &algebra.combineProgram},
       {&op.getRescale(), &algebra.rescaleProgram},
+      {&op.getShift(), &algebra.shiftProgram},
       {&op.getGate(), &algebra.gateProgram},
       {&op.getFactors(), &algebra.factorsProgram},
       {&op.getLift(), &algebra.liftProgram}};
@@ -87,12 +89,28 @@ FailureOr<Algebra> Algebra::compile(MonoidOp op) {
   return algebra;
 }
 
+void Algebra::shift(ArrayRef<Scalar> from, ArrayRef<Scalar> to,
+                    MutableArrayRef<Scalar> components) const {
+  if (!shiftProgram || isIdentity(from))
+    return;
+  Scalars arguments(from);
+  arguments.append(to.begin(), to.end());
+  for (unsigned i = 0; i < numComponents; ++i)
+    if (!isValue[i])
+      arguments.push_back(components[i]);
+  Scalars units = call(*shiftProgram, arguments);
+  for (unsigned i = 0, unit = 0; i < numComponents; ++i)
+    if (!isValue[i])
+      components[i] = units[unit++];
+}
+
 Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
   if (isGeneral)
     return combine(a, b);
   ArrayRef<Scalar> ca = a.take_front(numStats), cb = b.take_front(numStats);
   Scalars c = combine(ca, cb);
   Factors alpha = {1.0}, beta = {1.0};
+  Scalars left(a.drop_front(numStats)), right(b.drop_front(numStats));
   if (kind == MonoidKind::suffix)
     alpha = {gate(cb)};
   if (kind == MonoidKind::prefix)
@@ -100,6 +118,8 @@ Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
   if (kind == MonoidKind::cocycle && numStats) {
     alpha = factorsFrom(ca, c);
     beta = factorsFrom(cb, c);
+    shift(ca, c, left);
+    shift(cb, c, right);
   }
   if (kind == MonoidKind::affine)
     std::tie(alpha[0], beta[0]) = factorsOf(ca, cb);
@@ -107,9 +127,8 @@ Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
     return factor == 0.0 ? 0.0 : settled(factor * x);
   };
   for (unsigned i = 0; i < numComponents; ++i) {
-    double left = times(alpha.of(i), a[numStats + i].f);
-    double right = times(beta.of(i), b[numStats + i].f);
-    c.push_back(Scalar::ofFloat(settled(left + right)));
+    double sum = times(alpha.of(i), left[i].f) + times(beta.of(i), right[i].f);
+    c.push_back(Scalar::ofFloat(settled(sum)));
   }
   return c;
 }
@@ -155,6 +174,14 @@ std::string Algebra::print(ArrayRef<Scalar> state) const {
   SmallVector<double> numbers;
   for (auto [i, x] : llvm::enumerate(state))
     numbers.push_back(isFloat[i] ? x.f : double(x.i));
+  return printNumbers(numbers);
+}
+
+std::string Algebra::printUnits(ArrayRef<Scalar> components) const {
+  SmallVector<double> numbers;
+  for (auto [x, isOfValues] : llvm::zip(components, isValue))
+    if (!isOfValues)
+      numbers.push_back(x.f);
   return printNumbers(numbers);
 }
 

@@ -183,12 +183,29 @@ Scalars RowReducer::channel(const RowState &state, int64_t channel) const {
   return scalars;
 }
 
+void RowReducer::shiftUnits(llvm::ArrayRef<Scalar> from,
+                            llvm::ArrayRef<Scalar> to,
+                            std::vector<double> &units) const {
+  if (!algebra.hasShift)
+    return;
+  Scalars components;
+  unsigned unit = 0;
+  for (bool isValue : algebra.isValue)
+    components.push_back(Scalar::ofFloat(isValue ? 0.0 : units[unit++]));
+  algebra.shift(from, to, components);
+  unit = 0;
+  for (auto [component, isValue] : llvm::zip(components, algebra.isValue))
+    if (!isValue)
+      units[unit++] = component.f;
+}
+
 void RowReducer::appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
                                 llvm::ArrayRef<const double *> values,
                                 int64_t key, double ofValues) {
   Scalars lifted = algebra.lift(scores, {}, key);
   llvm::ArrayRef<Scalar> stat =
       llvm::ArrayRef(lifted).take_front(algebra.numStats);
+  Scalars weights(llvm::ArrayRef(lifted).drop_front(algebra.numStats));
   Scalars next = algebra.combine(state.stats, stat);
   // What came before is held in float32 and scaled there; only the weight of
   // the new key is rounded, once, as it meets the value.
@@ -198,6 +215,8 @@ void RowReducer::appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
     if (algebra.numStats) {
       alpha = algebra.factorsFrom(state.stats, next);
       beta = algebra.factorsFrom(stat, next);
+      shiftUnits(state.stats, next, state.units);
+      algebra.shift(stat, next, weights);
     }
     break;
   case mlir::attn::MonoidKind::suffix:
@@ -218,7 +237,7 @@ void RowReducer::appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
   };
   unsigned unit = 0, value = 0;
   for (unsigned i = 0; i < algebra.numComponents; ++i) {
-    double weight = times(beta.of(i), lifted[algebra.numStats + i].f);
+    double weight = times(beta.of(i), weights[i].f);
     weight = rounded(algebra.isValue[i] ? times(ofValues, weight) : weight);
     double old = alpha.of(i);
     if (!algebra.isValue[i]) {

@@ -180,6 +180,9 @@ private:
   bool isExact() const {
     return options.rounding == ReferenceOptions::Rounding::Exact;
   }
+  /// The unit components of a state, where its statistic moves.
+  void shiftUnits(llvm::ArrayRef<Scalar> from, llvm::ArrayRef<Scalar> to,
+                  std::vector<double> &units) const;
   void appendWeighted(RowState &state, llvm::ArrayRef<double> scores,
                       llvm::ArrayRef<const double *> values, int64_t key,
                       double ofValues);

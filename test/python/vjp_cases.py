@@ -265,6 +265,12 @@ def extremes():
                     {"sinks": [-np.inf]}, {"monoid": "softmax_entropy", "scale": 1e3}):
         found = attn.attention_vjp(q, k, v, **options)[1](do)
         assert all(np.isfinite(x).all() for x in found.values()), options
+    # Of keys so far below a sink that their distance is the largest number.
+    (_, aux), vjp = attn.attention_vjp(q, k, v, monoid="softmax_entropy", sinks=[0.5],
+                                       bias=np.full((1, 1, 9, 11), np.finfo("f4").min),
+                                       return_aux="entropy")
+    found = vjp(dentropy=np.full((1, 1, 9), 3, "f4"))
+    assert not any(x.any() for x in (aux["entropy"], found["q"], found["k"]))
     # Of equal maxima the first key has the gradient, and a sink is before them.
     q[...], k[...] = 1, 1
     (_, aux), vjp = attn.attention_vjp(q, k, v, monoid="softmax_max", return_aux="max")

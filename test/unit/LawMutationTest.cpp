@@ -37,8 +37,9 @@ using mlir::attn::MonoidOp;
 
 namespace {
 
-const char *const regionNames[] = {"identity", "combine", "rescale", "gate",
-                                   "factors",  "lift",    "finalize"};
+const char *const regionNames[] = {"identity", "combine", "rescale",
+                                   "shift",    "gate",    "factors",
+                                   "lift",     "finalize"};
 
 struct Mutant {
   std::string description, region, text;
@@ -274,9 +275,10 @@ public:
           (algebra.isIdentity(from) || algebra.isIdentity(moved)))
         continue;
       ::attn::Factors factors = algebra.rescale(from, moved);
+      Scalars sums(llvm::ArrayRef(state).drop_front(algebra.numStats));
+      algebra.shift(from, moved, sums);
       for (unsigned k = 0; k < algebra.numComponents; ++k)
-        moved.push_back(
-            Scalar::ofFloat(state[algebra.numStats + k].f * factors.of(k)));
+        moved.push_back(Scalar::ofFloat(sums[k].f * factors.of(k)));
       Scalars here = outputs(state), there = outputs(moved);
       if (differs(here[output], there[output]))
         return true;
@@ -362,20 +364,22 @@ private:
       sum.append(algebra.numComponents, Scalar::ofFloat(0.0));
       for (size_t j = begin; j < end; ++j) {
         ::attn::Factors factors = {1.0};
-        if (algebra.kind == MonoidKind::cocycle && numStats)
+        Scalars weights(llvm::ArrayRef(states[j]).drop_front(numStats));
+        if (algebra.kind == MonoidKind::cocycle && numStats) {
           factors = algebra.factorsFrom(stat(j), tile);
-        else if (algebra.kind == MonoidKind::suffix)
+          algebra.shift(stat(j), tile, weights);
+        } else if (algebra.kind == MonoidKind::suffix) {
           factors = {algebra.gate(product(j + 1, end))};
-        else if (algebra.kind == MonoidKind::prefix)
+        } else if (algebra.kind == MonoidKind::prefix) {
           factors = {algebra.gate(product(begin, j))};
-        else if (algebra.kind == MonoidKind::affine)
+        } else if (algebra.kind == MonoidKind::affine) {
           factors = {
               algebra.factorsOf(stat(j), product(j + 1, end)).first *
               algebra.factorsOf(product(begin, j), product(j, end)).second};
+        }
         for (unsigned i = 0; i < algebra.numComponents; ++i)
           sum[numStats + i].f +=
-              factors.of(i) == 0.0 ? 0.0
-                                   : factors.of(i) * states[j][numStats + i].f;
+              factors.of(i) == 0.0 ? 0.0 : factors.of(i) * weights[i].f;
       }
       state = algebra.multiply(state, sum);
     }
@@ -425,14 +429,16 @@ bool speaksOf(const std::string &law, const std::string &region) {
               {"combine is associative", {"combine", "lift", "identity"}},
               {"rescale to itself", {"rescale", "combine", "lift", "identity"}},
               {"rescale is", {"rescale", "combine", "lift", "identity"}},
+              {"shift", {"shift", "rescale", "combine", "lift", "identity"}},
               {"only the identity", {"identity", "combine", "lift"}},
               {"the identity weighs nothing", {"identity", "lift"}},
               {"gate", {"gate", "combine", "identity", "lift"}},
               {"factors", {"factors", "combine", "identity", "lift"}},
               {"a row is the same",
-               {"identity", "combine", "rescale", "gate", "factors", "lift"}},
+               {"identity", "combine", "rescale", "shift", "gate", "factors",
+                "lift"}},
               {"lift is finite", {"lift"}},
-              {"the weights of", {"lift", "rescale"}},
+              {"the weights of", {"lift", "rescale", "shift"}},
               {"finalize gives no NaN for a row of one", {"finalize", "lift"}},
               {"finalize", {"finalize", "identity"}}};
   for (const auto &[start, regions] : laws)

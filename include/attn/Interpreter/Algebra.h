@@ -90,6 +90,10 @@ public:
       factors.push_back(factor.f);
     return factors;
   }
+  /// What a state's components become where its statistic moves, before they
+  /// are scaled; from the identity as they are, of which nothing is left.
+  void shift(llvm::ArrayRef<Scalar> from, llvm::ArrayRef<Scalar> to,
+             llvm::MutableArrayRef<Scalar> components) const;
   /// The same, 0 from the identity: there the region is not evaluated.
   Factors factorsFrom(llvm::ArrayRef<Scalar> from,
                       llvm::ArrayRef<Scalar> to) const {
@@ -129,10 +133,12 @@ public:
   /// floats that stand for them.
   double sizeOf(llvm::ArrayRef<Scalar> state) const;
   std::string print(llvm::ArrayRef<Scalar> state) const;
+  /// The same of components without statistics, those that `shift` takes.
+  std::string printUnits(llvm::ArrayRef<Scalar> components) const;
   std::string printParams() const;
 
   mlir::attn::MonoidKind kind = mlir::attn::MonoidKind::cocycle;
-  bool isGeneral = false;
+  bool isGeneral = false, hasShift = false;
   unsigned numStats = 0, numComponents = 0, numScores = 0, numValues = 0,
            numParams = 0;
   llvm::SmallVector<bool> isValue, isFloat;
@@ -185,7 +191,7 @@ private:
   mutable uint64_t noiseState = 0;
 
   std::optional<RegionProgram> identityProgram, combineProgram, rescaleProgram,
-      gateProgram, factorsProgram, liftProgram;
+      shiftProgram, gateProgram, factorsProgram, liftProgram;
 };
 
 } // namespace attn

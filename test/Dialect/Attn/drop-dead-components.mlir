@@ -2,11 +2,12 @@
 // RUN: attn-opt %s --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-drop-dead-components --attn-check-laws --split-input-file -o /dev/null
 // RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --canonicalize --attn-drop-dead-components=explain --split-input-file -o /dev/null 2>&1 | FileCheck %s --check-prefix=EXPLAIN
 
-// Only the entropy reads the weighted sum of scores: without it, what is left
+// Only the entropy reads the sum of distances: without it, what is left
 // is the softmax, and the output that needs the sum is gone by name, too. The
 // whole monoid goes with its last user.
 // CHECK-NOT:   @softmax_entropy cocycle
 // CHECK:       attn.monoid private @softmax_entropy_0 cocycle stats(f32) components(value, unit) outputs("o", "lse")
+// CHECK-NOT:     shift {
 // CHECK:         lift {
 // CHECK-NEXT:    ^bb0(%[[S:.*]]: f32):
 // CHECK-NEXT:      %[[ONE:.*]] = arith.constant 1.0

@@ -1,12 +1,12 @@
 // RUN: attn-opt %s --attn-import-prelude --attn-check-laws --attn-to-aggregate --canonicalize --attn-choose-schedule --attn-guard-dead-scores --attn-online-form --attn-fold-scale --attn-fold-linear-bias --attn-pack-heads --attn-list-key-tiles --attn-tile --tile-expand-stream --canonicalize | FileCheck %s
 
-// The weight of the third component is the score, in units of 2^20. A GPU sums
-// exponents times their powers, which takes a multiply-add of each: the distance
-// of the score from the anchor. Where the anchor moves, all distances do, by the
-// exponent of the factor, and the sum takes as much times that of the weights in.
-// Only tiles that may have dead keys, whose exponents are -inf, have the least
-// finite number in their place. At the end it is a sum of scores again. Rows in
-// which a dot was -inf, whose sum is NaN, are done once more.
+// The third component sums weights times the distance of their score from the
+// largest one. Held are sums of exponents times their powers, which takes a
+// multiply-add of each: the exponent is the distance from the anchor, in units of
+// log(2). Where the anchor moves, all distances do, by the exponent of the factor,
+// and the sum takes as much times that of the weights in. Only tiles that may have
+// dead keys, whose exponents are -inf, have the least finite number in their place.
+// Rows in which a dot was -inf, whose sum is NaN, are done once more.
 
 // CHECK-DAG: %[[LEAST:.*]] = arith.constant -3.40282347E+38 : f32
 // CHECK-DAG: %[[MOST:.*]] = arith.constant -1.024000e+03 : f32

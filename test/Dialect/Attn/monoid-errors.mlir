@@ -492,3 +492,75 @@ attn.monoid @monoid_c3 affine stats() components(value) {
     attn.yield %s : f32
   }
 }
+
+// -----
+
+// expected-error@+1 {{expected no region 'shift' for kind cocycle without unit components}}
+attn.monoid @monoid_c4_shift cocycle stats(f32) components(value) {
+  identity {
+    %e = arith.constant 0xFF800000 : f32
+    attn.yield %e : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    attn.yield %c : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    attn.yield %r : f32
+  }
+  shift {
+  ^bb0(%from: f32, %to: f32):
+    attn.yield
+  }
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s, %s : f32, f32
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expected no region 'shift' for kind cocycle without statistics}}
+attn.monoid @monoid_c4_no_statistics cocycle stats() components(unit) {
+  shift {
+  ^bb0(%u: f32):
+    attn.yield %u : f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+}
+
+// -----
+
+// expected-error@+1 {{expected region 'shift' to yield 2 f32, but it yields (f32)}}
+attn.monoid @monoid_c6_shift cocycle stats(f32) components(unit, value, unit) {
+  identity {
+    %e = arith.constant 0xFF800000 : f32
+    attn.yield %e : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    attn.yield %c : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    attn.yield %r : f32
+  }
+  shift {
+  ^bb0(%from: f32, %to: f32, %u: f32, %w: f32):
+    attn.yield %u : f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s, %s, %s, %s : f32, f32, f32, f32
+  }
+}

@@ -37,7 +37,8 @@ func.func @wide(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
   return %o : tensor<?x?x?x64xf32>
 }
 
-// An entropy meets the score again in a difference.
+// The distances that an entropy is made of are exponents themselves: of f32 they
+// are exact.
 // CHECK-LABEL: @entropy
 // CHECK: attn.exponent = "exact"
 func.func @entropy(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,

@@ -35,6 +35,42 @@ attn.monoid @softmax cocycle stats(f32) components(value, unit)
   }
 }
 
+// CHECK-LABEL: attn.monoid @distance cocycle
+// CHECK: rescale {
+// CHECK: shift {
+// CHECK-NEXT: ^bb0(%{{.*}}: f32, %{{.*}}: f32, %{{.*}}: f32, %{{.*}}: f32):
+// CHECK: lift {
+attn.monoid @distance cocycle stats(f32) components(unit, value, unit) {
+  identity {
+    %e = arith.constant 0xFF800000 : f32
+    attn.yield %e : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %c = arith.maximumf %a, %b : f32
+    attn.yield %c : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    attn.yield %r : f32
+  }
+  shift {
+  ^bb0(%from: f32, %to: f32, %sum: f32, %distances: f32):
+    %d = arith.subf %from, %to : f32
+    %more = arith.mulf %d, %sum : f32
+    %moved = arith.addf %distances, %more : f32
+    attn.yield %sum, %moved : f32, f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    %zero = arith.constant 0.0 : f32
+    attn.yield %s, %one, %one, %zero : f32, f32, f32, f32
+  }
+}
+
 // CHECK-LABEL: func.func @attention
 func.func @attention(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                      %v: tensor<?x?x?x64xf32>, %bias: tensor<1x?x?x?xf32>) -> tensor<?x?x?x64xf32> {

@@ -102,7 +102,8 @@ static void printNamedRegions(OpAsmPrinter &p, ArrayRef<StringRef> names,
 //===----------------------------------------------------------------------===//
 
 static constexpr StringRef monoidRegionNames[] = {
-    "identity", "combine", "rescale", "gate", "factors", "lift", "finalize"};
+    "identity", "combine", "rescale", "shift",
+    "gate",     "factors", "lift",    "finalize"};
 
 ParseResult MonoidOp::parse(OpAsmParser &parser, OperationState &result) {
   StringAttr name;

@@ -28,6 +28,22 @@ unsigned MonoidOp::getNumValues() {
   });
 }
 
+unsigned MonoidOp::getUnit(unsigned component) {
+  return llvm::count_if(
+      getComponents().getValue().take_front(component), [](Attribute attr) {
+        return cast<ComponentAttr>(attr).getValue() == Component::unit;
+      });
+}
+
+bool MonoidOp::isShifted(unsigned component) {
+  if (!hasShift() || getComponent(component) != Component::unit)
+    return false;
+  unsigned unit = getUnit(component);
+  Block &block = getShift().front();
+  return block.getTerminator()->getOperand(unit) !=
+         block.getArgument(2 * getNumStats() + unit);
+}
+
 LogicalResult MonoidOp::verify() {
   // (C1)
   for (Type type : getStats().getAsValueRange<TypeAttr>())
@@ -96,14 +112,19 @@ static LogicalResult verifyPresence(MonoidOp op) {
   bool needsRescale = kind == MonoidKind::cocycle && op.getNumStats();
   bool needsGate = kind == MonoidKind::suffix || kind == MonoidKind::prefix;
   bool needsFactors = kind == MonoidKind::affine;
+  bool mayShift = needsRescale && op.getNumUnits();
   for (const Presence &part :
        {Presence{op.getIdentity(), "identity", hasStats, true},
         Presence{op.getCombine(), "combine", hasStats, true},
         Presence{op.getRescale(), "rescale", needsRescale, needsRescale},
+        Presence{op.getShift(), "shift", false, mayShift},
         Presence{op.getGate(), "gate", needsGate, needsGate},
         Presence{op.getFactors(), "factors", needsFactors, needsFactors},
         Presence{op.getLift(), "lift", true, true}}) {
-    StringRef without = hasStats ? "" : " without statistics";
+    StringRef without = !hasStats ? " without statistics"
+                        : part.name == "shift" && needsRescale
+                            ? " without unit components"
+                            : "";
     if (part.required && part.region.empty())
       return op.emitOpError("expected a region '")
              << part.name << "' for kind " << stringifyMonoidKind(kind);
@@ -149,7 +170,10 @@ static LogicalResult verifyAlgebra(MonoidOp op) {
           verifySignature(op, op.getGate(), "gate", floats(op, numStats), 1)) ||
       failed(verifySignature(op, op.getFactors(), "factors",
                              floats(op, 2 * numStats), 2)) ||
-      failed(verifyRescale(op)))
+      failed(verifyRescale(op)) ||
+      failed(verifySignature(op, op.getShift(), "shift",
+                             floats(op, 2 * numStats + op.getNumUnits()),
+                             op.getNumUnits())))
     return failure();
   bool isGeneral = op.isGeneral();
   unsigned numScores = op.getNumScores();

@@ -73,10 +73,9 @@ attn.monoid @logsumexp cocycle stats(f32) components(unit) outputs("lse") {
   }
 }
 
-// Softmax and the entropy of its weights, LSE - sum p s. The logarithm comes
-// last: LSE itself has lost its digits where scores are large. Scores are summed
-// in units of 2^20, so that as many masked by finfo.min stay finite: what has
-// overflowed does not become 0 when a live key follows.
+// Softmax and the entropy of its weights, log(sum w) - sum w (s - m) / sum w:
+// distances from the largest score m are summed, and not scores, so that none of
+// their size is lost, or infinite where masks add the least finite number.
 attn.monoid @softmax_entropy cocycle stats(f32) components(value, unit, unit)
     outputs("o", "lse", "entropy") {
   identity {
@@ -94,26 +93,29 @@ attn.monoid @softmax_entropy cocycle stats(f32) components(value, unit, unit)
     %r = math.exp %d : f32
     attn.yield %r : f32
   }
+  shift {
+  ^bb0(%from: f32, %to: f32, %sum: f32, %distances: f32):
+    %d = arith.subf %from, %to : f32
+    %more = arith.mulf %d, %sum : f32
+    %moved = arith.addf %distances, %more : f32
+    attn.yield %sum, %moved : f32, f32
+  }
   lift {
   ^bb0(%s: f32):
     %one = arith.constant 1.0 : f32
-    %unit = arith.constant 0x35800000 : f32
-    %part = arith.mulf %s, %unit : f32
-    attn.yield %s, %one, %one, %part : f32, f32, f32, f32
+    %zero = arith.constant 0.0 : f32
+    attn.yield %s, %one, %one, %zero : f32, f32, f32, f32
   }
   finalize {
-  ^bb0(%m: f32, %acc: f32, %sum: f32, %weighted: f32):
+  ^bb0(%m: f32, %acc: f32, %sum: f32, %distances: f32):
     %zero = arith.constant 0.0 : f32
     %empty = arith.cmpf oeq, %sum, %zero : f32
     %quot = arith.divf %acc, %sum : f32
     %o = arith.select %empty, %zero, %quot : f32
     %log = math.log %sum : f32
     %lse = arith.addf %m, %log : f32
-    %keys = arith.constant 0x49800000 : f32
-    %part = arith.divf %weighted, %sum : f32
-    %mean = arith.mulf %part, %keys : f32
-    %gap = arith.subf %m, %mean : f32
-    %spread = arith.addf %gap, %log : f32
+    %mean = arith.divf %distances, %sum : f32
+    %spread = arith.subf %log, %mean : f32
     %entropy = arith.select %empty, %zero, %spread : f32
     attn.yield %o, %lse, %entropy : f32, f32, f32
   }

@@ -30,6 +30,12 @@ Value Adjoints::multiply(Value x, Value y) {
   return arith::MulFOp::create(b, loc, x, y);
 }
 
+Value Adjoints::unlessZero(Value y, Value x) {
+  Value none =
+      arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, y, zero());
+  return arith::SelectOp::create(b, loc, none, zero(), x);
+}
+
 Value Adjoints::divideOrZero(Value x, Value y) {
   Value none =
       arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, y, zero());

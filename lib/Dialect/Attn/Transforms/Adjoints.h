@@ -46,6 +46,8 @@ public:
 
   Value constant(double value);
   Value multiply(Value x, Value y);
+  /// x, 0 where y is.
+  Value unlessZero(Value y, Value x);
   /// x / y, 0 where y is.
   Value divideOrZero(Value x, Value y);
   Value zero() { return constant(0.0); }

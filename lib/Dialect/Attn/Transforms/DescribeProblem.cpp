@@ -269,7 +269,7 @@ mlir::attn::describeProblem(ReductionOpInterface op, MonoidOp monoid,
                         ? nullptr
                         : monoid.getLift().front().getTerminator();
   // Nor is what is added up as soon as it is computed, of plain sums.
-  bool weighsLate = weightsFollowStatistic(monoid) ||
+  bool weighsLate = weightsFollowStatistic(monoid) || findDistances(monoid) ||
                     (!target.isCpu() && monoid.getNumStats() == 0 &&
                      monoid.getNumValues() > 0);
   if (lift && !monoid.isGeneral())

@@ -229,19 +229,28 @@ LogicalResult mlir::attn::buildPair(GradientContext &ctx, Side reduced,
   if (ctx.isWalk()) {
     scaleByGates(ctx, adjoints, position, inBlock, weights);
   } else if (ctx.numStats()) {
-    SmallVector<Value> ends(state.begin(), state.begin() + ctx.numStats());
+    ValueRange stats = ValueRange(state).take_front(ctx.numStats());
+    SmallVector<Value> ends;
     for (Value stat : ctx.rows.stats)
       ends.push_back(ofRow(ctx, stat, position));
-    llvm::append_range(ends, params);
+    SmallVector<Value> both(stats);
+    llvm::append_range(both, ends);
+    llvm::append_range(both, params);
     Operation *last = &block->back();
     SmallVector<Value> factors =
-        inlineRegion(ctx.b, ctx.monoid.getRescale(), ends);
+        inlineRegion(ctx.b, ctx.monoid.getRescale(), both);
+    inlineShift(ctx.b, ctx.monoid, stats, ends, params, weights);
     // Factors of live pairs are finite (attn-check-laws).
     for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
       adjoints.setBounded(op);
-    for (auto [k, weight] : llvm::enumerate(weights))
-      weight =
-          adjoints.multiply(factors[ctx.monoid.hasFactors() ? k : 0], weight);
+    for (auto [k, weight] : llvm::enumerate(weights)) {
+      Value factor = factors[ctx.monoid.hasFactors() ? k : 0];
+      // Far from the statistic a shift is as large as f32 can hold, and its
+      // product with a cotangent larger.
+      if (ctx.monoid.isShifted(k))
+        weight = adjoints.unlessZero(factor, weight);
+      weight = adjoints.multiply(factor, weight);
+    }
   }
   for (Value dot : dots)
     adjoints.addRoot(dot);

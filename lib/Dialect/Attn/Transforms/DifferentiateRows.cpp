@@ -251,23 +251,27 @@ static LogicalResult addInitGradients(GradientContext &ctx, Block *block,
   SmallVector<Value> state = copyRegion(ctx, init, arguments, elements);
   SmallVector<Value> factors;
   SmallVector<Value> stats(state.begin(), state.begin() + ctx.numStats());
-  Operation *last = &block->back();
+  SmallVector<Value> weights(state.begin() + ctx.numStats(), state.end());
   if (ctx.numStats()) {
-    SmallVector<Value> ends = stats;
+    SmallVector<Value> ends;
     for (Value stat : ctx.rows.stats)
       ends.push_back(ofRow(ctx, stat, position));
-    last = &block->back();
-    llvm::append_range(ends, paramsOf(ctx));
-    factors = inlineRegion(ctx.b, ctx.monoid.getRescale(), ends);
+    Operation *last = &block->back();
+    SmallVector<Value> both(stats);
+    llvm::append_range(both, ends);
+    llvm::append_range(both, paramsOf(ctx));
+    factors = inlineRegion(ctx.b, ctx.monoid.getRescale(), both);
+    inlineShift(ctx.b, ctx.monoid, stats, ends, paramsOf(ctx), weights);
     for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
       adjoints.setBounded(op);
   }
-  SmallVector<Value> weights(ctx.numComponents());
-  for (unsigned k = 0; k < ctx.numComponents(); ++k) {
-    weights[k] = state[ctx.numStats() + k];
-    if (!factors.empty())
-      weights[k] = arith::MulFOp::create(
-          ctx.b, ctx.loc, weights[k], factors[ctx.monoid.hasFactors() ? k : 0]);
+  for (auto [k, weight] : llvm::enumerate(weights)) {
+    if (factors.empty())
+      break;
+    Value factor = factors[ctx.monoid.hasFactors() ? k : 0];
+    if (ctx.monoid.isShifted(k))
+      weight = adjoints.unlessZero(factor, weight);
+    weight = arith::MulFOp::create(ctx.b, ctx.loc, weight, factor);
   }
   for (GradientInput &input : ctx.wanted)
     if (input.inRows)

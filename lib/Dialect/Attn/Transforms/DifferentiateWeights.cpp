@@ -41,7 +41,8 @@ const GradientOutput *mlir::attn::dividedOutput(GradientContext &ctx) {
 
 bool mlir::attn::hasItsWeights(GradientContext &ctx, unsigned component) {
   const GradientOutput *output = dividedOutput(ctx);
-  if (!output || ctx.monoid.hasFactors() || !ctx.isUnit(component))
+  if (!output || ctx.monoid.hasFactors() || !ctx.isUnit(component) ||
+      ctx.monoid.isShifted(component))
     return false;
   ValueRange lifted =
       ctx.monoid.getLift().front().getTerminator()->getOperands().drop_front(

@@ -78,6 +78,27 @@ static void closeOverStates(MonoidOp monoid, llvm::BitVector &live) {
   }
 }
 
+/// Adds the units that `shift` makes live ones of.
+static void closeOverShift(MonoidOp monoid, llvm::BitVector &live) {
+  Region &shift = monoid.getShift();
+  auto reads = [&](unsigned component, unsigned other) {
+    return monoid.isShifted(component) &&
+           monoid.getComponent(other) == Component::unit &&
+           dependsOn(getYielded(shift)[monoid.getUnit(component)],
+                     shift.getArgument(2 * monoid.getNumStats() +
+                                       monoid.getUnit(other)));
+  };
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (unsigned i = 0; i < live.size(); ++i)
+      for (unsigned other = 0; other < live.size(); ++other)
+        if (live[i] && !live[other] && reads(i, other)) {
+          live.set(other);
+          changed = true;
+        }
+  }
+}
+
 /// The components that the results of `op` need.
 static llvm::BitVector findLive(AggregateOp op, MonoidOp monoid) {
   unsigned numStats = monoid.getNumStats();
@@ -101,6 +122,8 @@ static llvm::BitVector findLive(AggregateOp op, MonoidOp monoid) {
   }
   if (monoid.isGeneral())
     closeOverStates(monoid, live);
+  if (monoid.hasShift())
+    closeOverShift(monoid, live);
   return live;
 }
 
@@ -174,6 +197,28 @@ static void shrinkFactors(MonoidOp monoid, const llvm::BitVector &live) {
   shrink(rescale, dead, llvm::BitVector(rescale.getNumArguments()));
 }
 
+/// Leaves the shifts of the live components; none, where these stay as they
+/// are.
+static void shrinkShift(MonoidOp monoid, const llvm::BitVector &live) {
+  if (!monoid.hasShift())
+    return;
+  Region &shift = monoid.getShift();
+  llvm::BitVector units(monoid.getNumUnits()),
+      arguments(shift.getNumArguments());
+  bool moves = false;
+  for (unsigned i = 0; i < live.size(); ++i) {
+    moves |= live[i] && monoid.isShifted(i);
+    if (live[i] || monoid.getComponent(i) != Component::unit)
+      continue;
+    units.set(monoid.getUnit(i));
+    arguments.set(2 * monoid.getNumStats() + monoid.getUnit(i));
+  }
+  if (moves)
+    shrink(shift, units, arguments);
+  else
+    shift.front().erase();
+}
+
 /// Leaves the live components of `monoid`.
 static void shrink(MonoidOp monoid, const llvm::BitVector &live) {
   unsigned numStats = monoid.getNumStats();
@@ -201,6 +246,7 @@ static void shrink(MonoidOp monoid, const llvm::BitVector &live) {
       values.set(firstValue + valueNumber(monoid, i));
   }
   shrinkFactors(monoid, live);
+  shrinkShift(monoid, live);
   // Only general monoids identify and combine components by a region.
   if (monoid.isGeneral()) {
     shrink(identity, state, none(identity));

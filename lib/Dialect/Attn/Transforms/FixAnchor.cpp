@@ -86,7 +86,7 @@ StringRef mlir::attn::whyNotFixed(ReductionOpInterface op, MonoidOp monoid,
       op.getQueryOperands().size() != 1 || op.getRotaryAttribute())
     return "its rows start from states, or give them to others";
   if (!exponentialBase(monoid) || !isMaximum(monoid.getCombine()) ||
-      !scoreIsStatistic(monoid) ||
+      !scoreIsStatistic(monoid) || monoid.hasShift() ||
       !llvm::all_of(
           getYielded(monoid.getLift()).drop_front(monoid.getNumStats()),
           [](Value weight) { return matchPattern(weight, m_OneFloat()); }))

@@ -252,12 +252,13 @@ static bool sumsAreNear(MonoidOp monoid) {
   unsigned numStats = monoid.getNumStats();
   if (numStats == 0)
     return false;
-  return llvm::all_of(
-      getYielded(monoid.getLift()).drop_front(numStats), [](Value factor) {
-        APFloat number(0.0f);
-        return matchPattern(factor, m_ConstantFloat(&number)) &&
-               std::abs(std::log2(number.convertToFloat())) < 30.0f;
-      });
+  ValueRange weights = getYielded(monoid.getLift()).drop_front(numStats);
+  return llvm::all_of(llvm::enumerate(weights), [&](auto entry) {
+    APFloat number(0.0f);
+    return matchPattern(entry.value(), m_ConstantFloat(&number)) &&
+           (monoid.isShifted(entry.index()) ||
+            std::abs(std::log2(number.convertToFloat())) < 30.0f);
+  });
 }
 
 void KernelBuilder::storeFinalized(Region &own, ValueRange state,
@@ -354,6 +355,29 @@ SmallVector<Value> KernelBuilder::rescale(ValueRange from, ValueRange to) {
   for (Value &factor : factors)
     factor = select(none, f32(0.0f), factor);
   return factors;
+}
+
+SmallVector<Value> KernelBuilder::shift(ValueRange from, ValueRange to,
+                                        ValueRange units) {
+  SmallVector<Value> moved(units);
+  if (!monoid.hasShift())
+    return moved;
+  SmallVector<Value> inputs(from);
+  llvm::append_range(inputs, to);
+  llvm::append_range(inputs, units);
+  Value none = isIdentity(from);
+  for (auto [unit, shifted] :
+       llvm::zip_equal(moved, call(monoid.getShift(), inputs)))
+    if (shifted != unit)
+      unit = select(none, unit, shifted);
+  return moved;
+}
+
+Value KernelBuilder::selectScaled(Value factor, Value x) {
+  Value scaled = arith::MulFOp::create(b, loc, factor, x);
+  Value isDropped = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
+                                          factor, f32(0.0f));
+  return select(isDropped, f32(0.0f), scaled);
 }
 
 std::pair<Value, Value> KernelBuilder::affineFactors(ValueRange left,
@@ -457,15 +481,13 @@ SmallVector<Value> KernelBuilder::multiply(ValueRange left, ValueRange right,
   unsigned leftFactors = 0, rightFactors = 0;
   int64_t rows = cast<tile::TileType>(left.front().getType()).getRows();
   SmallVector<Value> product(size);
+  // A shift may overflow where the factor is 0.
+  bool isPlain = computed && !monoid.hasShift();
   auto scale = [&](Value factor, Value x) -> Value {
     if (!factor)
       return x;
-    Value scaled = arith::MulFOp::create(b, loc, factor, x);
-    if (computed)
-      return scaled;
-    Value isDropped = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                            factor, f32(0.0f));
-    return select(isDropped, f32(0.0f), scaled);
+    return isPlain ? arith::MulFOp::create(b, loc, factor, x).getResult()
+                   : selectScaled(factor, x);
   };
   auto scaledSum = [&](Value f1, Value x, Value f2, Value y) -> Value {
     Value sum = arith::AddFOp::create(b, loc, scale(f1, x), scale(f2, y));
@@ -497,10 +519,15 @@ SmallVector<Value> KernelBuilder::multiply(ValueRange left, ValueRange right,
             for (Value &factor : f1)
               factor = select(isEmpty, f32(1.0f), factor);
           }
-          for (unsigned k = n; k < scalars.size(); ++k) {
-            unsigned f = factorOf(scalars[k] - n);
-            results.push_back(scaledSum(f1.empty() ? Value() : f1[f], one[k],
-                                        f2.empty() ? Value() : f2[f], two[k]));
+          SmallVector<Value> left =
+              shift(one.take_front(n), stats, one.drop_front(n));
+          SmallVector<Value> right =
+              shift(two.take_front(n), stats, two.drop_front(n));
+          for (unsigned u = 0; u < left.size(); ++u) {
+            unsigned f = factorOf(scalars[n + u] - n);
+            results.push_back(scaledSum(f1.empty() ? Value() : f1[f], left[u],
+                                        f2.empty() ? Value() : f2[f],
+                                        right[u]));
           }
           results.append(f1);
           results.append(f2);
@@ -535,13 +562,11 @@ KernelBuilder::multiplyAll(ArrayRef<SmallVector<Value>> states,
   for (unsigned i = 0; i < size; ++i)
     (isPerChannel(monoid, i) ? vectors : scalars).push_back(i);
   unsigned each = scalars.size(), numEach = numFactors();
+  bool isPlain = computed && !monoid.hasShift();
   auto addScaled = [&](Value sum, Value factor, Value x) -> Value {
-    Value scaled = arith::MulFOp::create(b, loc, factor, x);
-    if (!computed) {
-      Value isDropped = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                              factor, f32(0.0f));
-      scaled = select(isDropped, f32(0.0f), scaled);
-    }
+    Value scaled = isPlain
+                       ? arith::MulFOp::create(b, loc, factor, x).getResult()
+                       : selectScaled(factor, x);
     return sum ? arith::AddFOp::create(b, loc, sum, scaled) : scaled;
   };
   SmallVector<Value> tiles;
@@ -565,14 +590,17 @@ KernelBuilder::multiplyAll(ArrayRef<SmallVector<Value>> states,
           all = k ? combine(all, own) : own;
           stats.push_back(own);
         }
-        for (ValueRange own : stats)
+        SmallVector<SmallVector<Value>> units;
+        for (auto [k, own] : llvm::enumerate(stats)) {
           factors.push_back(rescale(own, all));
+          units.push_back(shift(own, all, x.slice(k * each + n, each - n)));
+        }
         SmallVector<Value> results = all;
         for (unsigned i = n; i < each; ++i) {
           Value sum;
           for (unsigned k = 0; k < count; ++k)
             sum = addScaled(sum, factors[k][factorOf(scalars[i] - n)],
-                            x[k * each + i]);
+                            units[k][i - n]);
           results.push_back(sum);
         }
         for (ValueRange own : factors)

@@ -130,6 +130,11 @@ public:
   /// identity.
   SmallVector<Value> factorsTo(ValueRange from, ValueRange to);
   SmallVector<Value> rescale(ValueRange from, ValueRange to);
+  /// What `shift` makes of unit components; those of the identity, of which
+  /// nothing is left, stay what they are.
+  SmallVector<Value> shift(ValueRange from, ValueRange to, ValueRange units);
+  /// factor * x, 0 of a factor that is 0.
+  Value selectScaled(Value factor, Value x);
   /// Of kind affine: what scales the first and the second of two states, 0 for
   /// one that is the identity.
   std::pair<Value, Value> affineFactors(ValueRange left, ValueRange right);

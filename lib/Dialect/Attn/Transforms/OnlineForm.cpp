@@ -16,13 +16,13 @@
 // where the weight of the largest score, 1 but for that, is rounded to 16 bits
 // and its share of their sum is not, the quotient is off by as much as the
 // rounding, 2^-24 of the exponent: too much for f32. Nor do quotients hide it
-// of weights that hold the score, which may meet it again in a difference, as
-// in an entropy. Then the difference comes before the product.
+// of weights that hold the score, which may meet it again in a difference. Then
+// the difference comes before the product.
 //
-// A GPU sums weights that are the score times a constant as their distance from
-// the anchor instead, the exponent itself (TileAnchor.h): what moved the anchor
-// is in it, and one multiply-add an element is all that it takes. Parts, which
-// are put together as sums of scores, keep the difference.
+// Sums of weights times the distance of their score from the statistic, as of
+// an entropy, are held as sums of weights times their exponents (TileAnchor.h):
+// one multiply-add an element is all that it takes. What moved the anchor is in
+// these, too, where a GPU rounds its product for weights of 16 bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -102,6 +102,8 @@ StringRef mlir::attn::whyNotOnline(ReductionOpInterface op, MonoidOp monoid) {
     return "its statistic is not the score, or does not tell its weights";
   if (!isMaximum(monoid.getCombine()))
     return "its statistics are combined by no maximum";
+  if (monoid.hasShift() && !findDistances(monoid))
+    return "its shift does more than to move distances from the statistic";
   return {};
 }
 
@@ -141,10 +143,11 @@ struct OnlineFormPass : ::attn::impl::AttnOnlineFormPassBase<OnlineFormPass> {
       ProductTypes types = findProductTypes(op, monoid, *target);
       WeightRounding rounding = findWeightRounding(op, types);
       bool fuses = rounding != WeightRounding::some;
-      if (weightsFollowStatistic(monoid))
-        fuses = rounding == WeightRounding::all && !target->isCpu() &&
-                isa<AggregateOp>(op.getOperation()) && !op.isBatchInvariant() &&
-                findWeightSlopes(monoid);
+      fuses &= !weightsFollowStatistic(monoid);
+      // What rounding moves the anchor by is in the sum of weights and in that
+      // of distances: of one key the entropy is as much as f32 loses of it.
+      if (findDistances(monoid))
+        fuses &= rounding == WeightRounding::all && !target->isCpu();
       op->setAttr(getExponentName(),
                   StringAttr::get(op->getContext(), fuses
                                                         ? getFusedExponent()

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
+#include "attn/Dialect/Attn/IR/Attn.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseSet.h"
@@ -110,7 +111,7 @@ static void guardShift(Operation *op) {
   op->getResult(0).replaceAllUsesExcept(result, result);
 }
 
-void attn::defineIntegers(Operation *op) {
+void mlir::attn::defineIntegers(Operation *op) {
   dropPromises(op);
   if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp,
           arith::CeilDivSIOp, arith::CeilDivUIOp, arith::RemSIOp,
@@ -120,13 +121,13 @@ void attn::defineIntegers(Operation *op) {
     guardShift(op);
 }
 
-ValueRange attn::getYielded(Region &region) {
+ValueRange mlir::attn::getYielded(Region &region) {
   return region.front().getTerminator()->getOperands();
 }
 
-SmallVector<Value> attn::inlineRegion(OpBuilder &builder, Region &region,
-                                      ValueRange arguments,
-                                      RegionCloner::Hook hook) {
+SmallVector<Value> mlir::attn::inlineRegion(OpBuilder &builder, Region &region,
+                                            ValueRange arguments,
+                                            RegionCloner::Hook hook) {
   RegionCloner cloner(builder, hook);
   cloner.map(region.getArguments().take_front(arguments.size()), arguments);
   SmallVector<Value> results;
@@ -135,7 +136,25 @@ SmallVector<Value> attn::inlineRegion(OpBuilder &builder, Region &region,
   return results;
 }
 
-bool attn::dependsOn(Value value, Value argument) {
+void mlir::attn::inlineShift(OpBuilder &builder, MonoidOp monoid,
+                             ValueRange from, ValueRange to, ValueRange params,
+                             MutableArrayRef<Value> components) {
+  if (!monoid.hasShift())
+    return;
+  SmallVector<Value> arguments(from);
+  llvm::append_range(arguments, to);
+  for (auto [i, component] : llvm::enumerate(components))
+    if (monoid.getComponent(i) == Component::unit)
+      arguments.push_back(component);
+  llvm::append_range(arguments, params);
+  SmallVector<Value> units =
+      inlineRegion(builder, monoid.getShift(), arguments);
+  for (auto [i, component] : llvm::enumerate(components))
+    if (monoid.getComponent(i) == Component::unit)
+      component = units[monoid.getUnit(i)];
+}
+
+bool mlir::attn::dependsOn(Value value, Value argument) {
   SmallVector<Value> worklist = {value};
   llvm::DenseSet<Value> seen;
   while (!worklist.empty()) {
@@ -150,7 +169,7 @@ bool attn::dependsOn(Value value, Value argument) {
   return false;
 }
 
-bool attn::isDiagonal(Region &mask) {
+bool mlir::attn::isDiagonal(Region &mask) {
   auto same = mask.empty() ? arith::CmpIOp()
                            : getYielded(mask)[0].getDefiningOp<arith::CmpIOp>();
   return same && same.getPredicate() == arith::CmpIPredicate::eq &&

@@ -159,7 +159,9 @@ void RungRewriter::findTerms() {
   ValueRange weights =
       getYielded(monoid.getLift()).drop_front(monoid.getNumStats());
   for (unsigned i = 0; i < monoid.getNumComponents(); ++i) {
-    Term term{weights[i], monoid.hasFactors() ? i : 0};
+    Term term{weights[i], monoid.hasFactors() ? i : 0, std::nullopt};
+    if (monoid.isShifted(i))
+      term.shifted = i;
     auto *found = llvm::find(terms, term);
     termOf.push_back(found - terms.begin());
     if (found == terms.end())
@@ -195,6 +197,8 @@ MonoidOp RungRewriter::makeStatistics() {
   };
   rewrite(made.getRescale(),
           [&](Region &) { return SmallVector<Value>{f32(1.0f)}; });
+  if (made.hasShift())
+    made.getShift().front().erase();
   unsigned numStats = monoid.getNumStats();
   rewrite(made.getLift(), [&](Region &region) {
     SmallVector<Value> values(getYielded(region).take_front(numStats));
@@ -284,12 +288,21 @@ void RungRewriter::buildWeights(Region &region, Point point,
     weights.push_back(lift.get(term.weight));
   Value weightless;
   if (numStats) {
-    SmallVector<Value> fromTo(stats);
-    llvm::append_range(fromTo, pointOf(arguments.take_back(numStatistics),
-                                       arguments.slice(numDots, 3), params));
+    SmallVector<Value> fromTo(stats),
+        to = pointOf(arguments.take_back(numStatistics),
+                     arguments.slice(numDots, 3), params);
+    llvm::append_range(fromTo, to);
     llvm::append_range(fromTo, params);
     factors = inlineRegion(b, monoid.getRescale(), fromTo);
     weightless = all(stats, arith::CmpFPredicate::OEQ, identity(params));
+    SmallVector<Value> components;
+    if (monoid.hasShift())
+      for (Value weight : getYielded(monoid.getLift()).drop_front(numStats))
+        components.push_back(lift.get(weight));
+    inlineShift(b, monoid, stats, to, params, components);
+    for (auto [weight, term] : llvm::zip_equal(weights, terms))
+      if (term.shifted)
+        weight = components[*term.shifted];
   }
   if (point == Point::zero && numStats) {
     // A row that f32 has no room for is NaN, and not a wrong number.
@@ -305,9 +318,15 @@ void RungRewriter::buildWeights(Region &region, Point point,
   for (auto [i, weight] : llvm::enumerate(weights)) {
     if (numStats && i < terms.size()) {
       Value factor = factors[terms[i].factor];
+      // A shift may overflow where the factor is 0.
+      Value dropped;
+      if (terms[i].shifted)
+        dropped = compare(arith::CmpFPredicate::OEQ, factor, f32(0.0f));
       weight = matchPattern(weight, m_OneFloat())
                    ? factor
                    : arith::MulFOp::create(b, loc, weight, factor).getResult();
+      if (dropped)
+        weight = select(dropped, f32(0.0f), weight);
     }
     if (weightless)
       weight = select(weightless, f32(0.0f), weight);
@@ -338,11 +357,13 @@ void RungRewriter::buildInit(Region &region, Point point, ValueRange captures,
   unsigned numStats = monoid.getNumStats();
   SmallVector<Value> sums(ArrayRef(state).drop_front(numStats));
   if (numStats) {
-    SmallVector<Value> from(ArrayRef(state).take_front(numStats)), inputs(from);
-    llvm::append_range(inputs, pointOf(arguments.take_back(numStatistics),
-                                       arguments.take_front(3), params));
+    SmallVector<Value> from(ArrayRef(state).take_front(numStats)), inputs(from),
+        to = pointOf(arguments.take_back(numStatistics),
+                     arguments.take_front(3), params);
+    llvm::append_range(inputs, to);
     llvm::append_range(inputs, params);
     SmallVector<Value> factors = inlineRegion(b, monoid.getRescale(), inputs);
+    inlineShift(b, monoid, from, to, params, sums);
     Value none = all(from, arith::CmpFPredicate::OEQ, identity(params));
     SmallVector<Value> least(factors.size(), f32(smallestFactor));
     Value seen = select(all(factors, arith::CmpFPredicate::OGE, least),

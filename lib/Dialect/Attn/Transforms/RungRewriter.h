@@ -25,6 +25,7 @@
 #include "Rungs.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include <optional>
 
 namespace mlir::attn {
 
@@ -88,13 +89,15 @@ private:
   SmallVector<Value> pointOf(ValueRange statistics, ValueRange row,
                              ValueRange params);
 
-  /// What a component's sum is over: a weight of lift and the number of its
-  /// factor. Components that have both in common share a score.
+  /// What a component's sum is over: a weight of lift, which shift moves for
+  /// that component alone, and the number of its factor. Components that have
+  /// all in common share a score.
   struct Term {
     Value weight;
     unsigned factor;
+    std::optional<unsigned> shifted;
     bool operator==(const Term &o) const {
-      return weight == o.weight && factor == o.factor;
+      return weight == o.weight && factor == o.factor && shifted == o.shifted;
     }
   };
   SmallVector<Term> terms;

@@ -105,7 +105,8 @@ static bool isSameFunction(Value a, Value x, Value b, Value y) {
 }
 
 bool mlir::attn::weighsByQuotient(MonoidOp monoid) {
-  if (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() != 1)
+  if (monoid.getKind() != MonoidKind::cocycle || monoid.getNumStats() != 1 ||
+      monoid.hasShift())
     return false;
   Region &rescale = monoid.getRescale();
   Value from = rescale.getArgument(0), to = rescale.getArgument(1);
@@ -137,37 +138,57 @@ bool mlir::attn::dividendIsStatistic(MonoidOp monoid) {
   return stat == dividend || (size && size.getOperand() == dividend);
 }
 
-std::optional<WeightSlopes> mlir::attn::findWeightSlopes(MonoidOp monoid) {
-  if (!weightsFollowStatistic(monoid) || monoid.hasFactors())
+/// from - to of the one statistic of a monoid.
+static bool isMove(Value value, Region &shift) {
+  auto difference = value.getDefiningOp<arith::SubFOp>();
+  return difference && difference.getLhs() == shift.getArgument(0) &&
+         difference.getRhs() == shift.getArgument(1);
+}
+
+/// The argument of `shift` that a component grows by, times what the statistic
+/// moves by; or null.
+static BlockArgument grownBy(Value grown, BlockArgument component,
+                             Region &shift) {
+  auto sum = grown.getDefiningOp<arith::AddFOp>();
+  if (!sum || (sum.getLhs() != component && sum.getRhs() != component))
+    return {};
+  Value other = sum.getLhs() == component ? sum.getRhs() : sum.getLhs();
+  auto product = other.getDefiningOp<arith::MulFOp>();
+  if (!product)
+    return {};
+  if (isMove(product.getLhs(), shift))
+    return dyn_cast<BlockArgument>(product.getRhs());
+  return isMove(product.getRhs(), shift)
+             ? dyn_cast<BlockArgument>(product.getLhs())
+             : BlockArgument();
+}
+
+std::optional<ScoreDistances> mlir::attn::findDistances(MonoidOp monoid) {
+  if (!monoid.hasShift() || !exponentialBase(monoid) ||
+      !scoreIsStatistic(monoid) || monoid.hasFactors())
     return std::nullopt;
-  WeightSlopes found;
+  ScoreDistances found;
   std::optional<unsigned> ones;
-  Region &lift = monoid.getLift();
-  Value score = lift.getArgument(0);
-  ValueRange weights = getYielded(lift).drop_front(monoid.getNumStats());
-  for (auto [i, weight] : llvm::enumerate(weights)) {
-    bool isUnit = monoid.getComponent(i) == Component::unit;
-    if (isUnit && matchPattern(weight, m_OneFloat()))
+  Region &shift = monoid.getShift();
+  ValueRange weights = getYielded(monoid.getLift()).drop_front();
+  auto argumentOf = [&](unsigned component) {
+    return shift.getArgument(2 + monoid.getUnit(component));
+  };
+  for (unsigned i = 0; i < monoid.getNumComponents(); ++i) {
+    found.isDistance.push_back(monoid.isShifted(i));
+    if (monoid.getComponent(i) == Component::unit && !monoid.isShifted(i) &&
+        !ones && matchPattern(weights[i], m_OneFloat()))
       ones = i;
-    found.slopes.push_back(0.0f);
-    if (!dependsOn(weight, score))
-      continue;
-    auto product = weight.getDefiningOp<arith::MulFOp>();
-    APFloat slope(1.0f);
-    bool isLinear =
-        weight == score ||
-        (product &&
-         ((product.getLhs() == score &&
-           matchPattern(product.getRhs(), m_ConstantFloat(&slope))) ||
-          (product.getRhs() == score &&
-           matchPattern(product.getLhs(), m_ConstantFloat(&slope)))));
-    if (!isUnit || !isLinear || !slope.isFinite() || slope.isZero())
-      return std::nullopt;
-    found.slopes.back() = slope.convertToFloat();
   }
   if (!ones)
     return std::nullopt;
   found.ones = *ones;
+  for (unsigned i = 0; i < monoid.getNumComponents(); ++i)
+    if (found.isDistance[i] &&
+        (!matchPattern(weights[i], m_AnyZeroFloat()) ||
+         grownBy(getYielded(shift)[monoid.getUnit(i)], argumentOf(i), shift) !=
+             argumentOf(*ones)))
+      return std::nullopt;
   return found;
 }
 

@@ -26,7 +26,7 @@ bool isMaximum(Region &combine);
 std::optional<float> exponentialBase(MonoidOp monoid);
 
 /// Whether an element's statistic is the score itself, -inf where it is dead,
-/// and no weight needs the score.
+/// and `lift` needs the score for no weight.
 bool scoreIsStatistic(MonoidOp monoid);
 
 /// The same where a weight needs the score, and nothing but it: it is computed
@@ -44,14 +44,15 @@ bool weighsByQuotient(MonoidOp monoid);
 /// its dividend, or the dividend itself.
 bool dividendIsStatistic(MonoidOp monoid);
 
-/// Where all weights that follow the statistic are the score times a constant
-/// and only summed, beside a sum of ones: the constant of each component, 0 for
-/// those whose weights are constants, and the sum of ones.
-struct WeightSlopes {
-  SmallVector<float> slopes;
+/// Where all that `shift` does is to lengthen distances: sums of weights times
+/// the distance of their score from the statistic, which grow by what that
+/// moves by times the sum of the weights. For each component whether it is one;
+/// and the sum of ones.
+struct ScoreDistances {
+  SmallVector<bool> isDistance;
   unsigned ones = 0;
 };
-std::optional<WeightSlopes> findWeightSlopes(MonoidOp monoid);
+std::optional<ScoreDistances> findDistances(MonoidOp monoid);
 
 /// Erases those of `monoids`, in whose place others are, that are private and
 /// have no user left.

@@ -154,8 +154,7 @@ static Value emitNearAnchor(ReductionContext &ctx, Value old, Value stat,
 
 /// Within a map over rows: the factor of the old sums and the offset of the
 /// tile's exponents, exp2(stat * k + offset), for the new statistic `stat`; and
-/// whether the row is far, or its k. Returns the exponent of the factor, where
-/// it is fused.
+/// whether the row is far, or its k. Returns the exponent of the factor.
 static Value emitAnchor(ReductionContext &ctx, RowBlock &block, Value row,
                         Value old, Value stat,
                         SmallVectorImpl<Value> &results) {
@@ -174,10 +173,11 @@ static Value emitAnchor(ReductionContext &ctx, RowBlock &block, Value row,
   else
     anchor = ctx.select(ctx.isIdentity(stat), ctx.f32(0.0f), stat);
   if (!ctx.form.fused) {
-    Value offset = arith::NegFOp::create(ctx.b, anchor);
-    results.push_back(exponential(ctx, old, offset, k, /*isWeight=*/false));
+    Value offset = arith::NegFOp::create(ctx.b, anchor), moved;
+    results.push_back(
+        exponential(ctx, old, offset, k, /*isWeight=*/false, &moved));
     results.push_back(offset);
-    return {};
+    return moved;
   }
   Value far = isFar(ctx, anchor);
   if (hasK)
@@ -235,7 +235,7 @@ RowFactors mlir::attn::rescaleRows(ReductionContext &ctx, RowBlock &block,
     types.push_back(hasK ? rowTile(ctx)
                          : Type(ctx.tileType(ctx.schedule.getRows(), 1,
                                              ctx.b.getI1Type())));
-  if (ctx.form.slopes)
+  if (ctx.form.distances)
     types.push_back(rowTile(ctx));
   SmallVector<Value> rows =
       ctx.map(inputs, types, [&](Value row, Value, ValueRange x) {
@@ -247,7 +247,7 @@ RowFactors mlir::attn::rescaleRows(ReductionContext &ctx, RowBlock &block,
         if (ctx.form.exponential) {
           Value moved =
               emitAnchor(ctx, block, row, old[0], results[0], results);
-          if (ctx.form.slopes)
+          if (ctx.form.distances)
             results.push_back(finiteMove(ctx, moved));
           return results;
         }
@@ -263,7 +263,7 @@ RowFactors mlir::attn::rescaleRows(ReductionContext &ctx, RowBlock &block,
     result.offset = rest[0];
   if (tellsFar)
     (hasK ? result.k : result.far) = rest[1];
-  if (ctx.form.slopes)
+  if (ctx.form.distances)
     result.moved = rest.back();
   return result;
 }
@@ -405,6 +405,8 @@ Value mlir::attn::inScoreUnits(ReductionContext &ctx, Value stat, Value row) {
 /// itself is nothing: all differences of scores are. Rows far from 0 have
 /// nothing to tell the two points apart by.
 static Value gapOfAnchor(ReductionContext &ctx, Value score, Value stat) {
+  if (!ctx.form.fused && !ctx.form.unit)
+    return ctx.f32(0.0f);
   auto residue = [&](Value x, Value y, Value product) -> Value {
     return math::FmaOp::create(ctx.b, x, y,
                                arith::NegFOp::create(ctx.b, product));
@@ -423,27 +425,57 @@ static Value gapOfAnchor(ReductionContext &ctx, Value score, Value stat) {
   return ctx.select(none, ctx.f32(0.0f), gap);
 }
 
-/// The state with each component times a factor of its row.
-static SmallVector<Value> scaleComponents(ReductionContext &ctx,
-                                          ValueRange state, Value factor) {
-  SmallVector<Value> scaled = {state[0]};
-  for (Value component : state.drop_front())
-    scaled.push_back(ctx.map({component, factor}, component.getType(),
-                             [&](Value, Value, ValueRange x) {
-                               return SmallVector<Value>{
-                                   arith::MulFOp::create(ctx.b, x[0], x[1])};
-                             })
-                         .front());
-  return scaled;
+/// The state with each component times a factor of its row, where all exponents
+/// have grown by `gap`; distances times `before` and then times `behind`.
+static SmallVector<Value> moveComponents(ReductionContext &ctx,
+                                         ValueRange state, Value factor,
+                                         Value gap, float before,
+                                         float behind) {
+  unsigned n = ctx.numStats();
+  SmallVector<Value> moved = {state[0]};
+  for (auto [i, component] : llvm::enumerate(state.drop_front())) {
+    SmallVector<Value> inputs = {component, factor};
+    if (ctx.form.isDistance(i))
+      inputs.append({state[n + ctx.form.distances->ones], gap});
+    auto move = [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+      auto scaled = [&](Value sum, float by) -> Value {
+        return arith::MulFOp::create(ctx.b, sum, ctx.f32(by));
+      };
+      Value sum = x[0];
+      if (x.size() > 2)
+        sum =
+            scaled(math::FmaOp::create(ctx.b, x[2], x[3], scaled(sum, before)),
+                   behind);
+      return {arith::MulFOp::create(ctx.b, sum, x[1])};
+    };
+    moved.push_back(ctx.map(inputs, component.getType(), move).front());
+  }
+  return moved;
+}
+
+SmallVector<Value> mlir::attn::fromExponents(ReductionContext &ctx,
+                                             ValueRange state) {
+  SmallVector<Value> distances(state);
+  for (auto [i, sum] :
+       llvm::enumerate(MutableArrayRef(distances).drop_front(ctx.numStats())))
+    if (ctx.form.isDistance(i))
+      sum = ctx.map({sum}, {sum.getType()},
+                    [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+                      return {arith::MulFOp::create(
+                          ctx.b, x[0], ctx.f32(1.0f / ctx.form.base))};
+                    })
+                .front();
+  return distances;
 }
 
 SmallVector<Value> mlir::attn::fromReferencePoint(ReductionContext &ctx,
                                                   ValueRange state) {
-  if (!ctx.form.fused && !ctx.form.unit)
+  if (!ctx.form.fused && !ctx.form.unit && !ctx.form.distances)
     return llvm::to_vector(state);
   Type rowType = state[0].getType();
+  SmallVector<Type> types(3, rowType);
   SmallVector<Value> row =
-      ctx.map(state[0], {rowType, rowType}, [&](Value, Value, ValueRange x) {
+      ctx.map(state[0], types, [&](Value, Value, ValueRange x) {
         Value stat = x[0];
         if (ctx.form.unit) {
           constexpr float most = std::numeric_limits<float>::max();
@@ -453,9 +485,10 @@ SmallVector<Value> mlir::attn::fromReferencePoint(ReductionContext &ctx,
           stat = ctx.select(ctx.isIdentity(stat), stat, held);
         }
         Value gap = arith::NegFOp::create(ctx.b, gapOfAnchor(ctx, x[0], stat));
-        return SmallVector<Value>{stat, math::Exp2Op::create(ctx.b, gap)};
+        return SmallVector<Value>{stat, math::Exp2Op::create(ctx.b, gap), gap};
       });
-  SmallVector<Value> held = scaleComponents(ctx, state, row[1]);
+  SmallVector<Value> held =
+      moveComponents(ctx, state, row[1], row[2], ctx.form.base, 1.0f);
   held[0] = row[0];
   return held;
 }
@@ -463,79 +496,17 @@ SmallVector<Value> mlir::attn::fromReferencePoint(ReductionContext &ctx,
 SmallVector<Value> mlir::attn::toReferencePoint(ReductionContext &ctx,
                                                 ValueRange state) {
   if (!ctx.form.fused && !ctx.form.unit)
-    return llvm::to_vector(state);
+    return fromExponents(ctx, state);
   Type rowType = state[0].getType();
-  SmallVector<Value> row = ctx.map(
-      state[0], {rowType, rowType}, [&](Value row, Value, ValueRange x) {
+  SmallVector<Type> types(3, rowType);
+  SmallVector<Value> row =
+      ctx.map(state[0], types, [&](Value row, Value, ValueRange x) {
         Value score = inScoreUnits(ctx, x[0], row);
-        return SmallVector<Value>{
-            score, math::Exp2Op::create(ctx.b, gapOfAnchor(ctx, score, x[0]))};
+        Value gap = gapOfAnchor(ctx, score, x[0]);
+        return SmallVector<Value>{score, math::Exp2Op::create(ctx.b, gap), gap};
       });
-  SmallVector<Value> exact = scaleComponents(ctx, state, row[1]);
+  SmallVector<Value> exact =
+      moveComponents(ctx, state, row[1], row[2], 1.0f, 1.0f / ctx.form.base);
   exact[0] = row[0];
   return exact;
-}
-
-/// The state, where `convert` gives sums of weights that are the score times a
-/// constant from such a sum, that of the ones, the score of the anchor and the
-/// constant.
-static SmallVector<Value>
-mapSlopes(ReductionContext &ctx, ValueRange state,
-          function_ref<Value(Value, Value, Value, Value)> convert) {
-  SmallVector<Value> mapped(state);
-  if (!ctx.form.slopes)
-    return mapped;
-  unsigned n = ctx.numStats();
-  Value ones = state[n + ctx.form.slopes->ones];
-  for (auto [i, slope] : llvm::enumerate(ctx.form.slopes->slopes)) {
-    if (slope == 0.0f)
-      continue;
-    mapped[n + i] =
-        ctx.map({state[n + i], ones, state[0]}, state[n + i].getType(),
-                [&, slope = slope](Value row, Value, ValueRange x) {
-                  Value score = inScoreUnits(ctx, x[2], row);
-                  Value sum = convert(x[0], x[1], score, ctx.f32(slope));
-                  // Without keys the anchor is -inf.
-                  return SmallVector<Value>{
-                      ctx.select(ctx.isIdentity(x[2]), ctx.f32(0.0f), sum)};
-                })
-            .front();
-  }
-  return mapped;
-}
-
-SmallVector<Value> mlir::attn::toDistances(ReductionContext &ctx,
-                                           ValueRange state) {
-  return mapSlopes(
-      ctx, state, [&](Value sum, Value ones, Value score, Value slope) {
-        Value anchor = arith::NegFOp::create(
-            ctx.b, arith::MulFOp::create(ctx.b, score, slope));
-        Value k = arith::DivFOp::create(ctx.b, ctx.f32(ctx.form.base), slope);
-        return arith::MulFOp::create(
-            ctx.b, math::FmaOp::create(ctx.b, anchor, ones, sum), k);
-      });
-}
-
-SmallVector<Value> mlir::attn::fromDistances(ReductionContext &ctx,
-                                             ValueRange state,
-                                             bool anchorIsZero) {
-  SmallVector<Value> sums = mapSlopes(
-      ctx, state,
-      [&](Value sum, Value ones, Value score, Value slope) -> Value {
-        Value k = arith::DivFOp::create(ctx.b, slope, ctx.f32(ctx.form.base));
-        sum = arith::MulFOp::create(ctx.b, sum, k);
-        if (anchorIsZero)
-          return sum;
-        // The slope, a small one, first: it is there to keep sums finite.
-        Value anchor = arith::MulFOp::create(ctx.b, score, slope);
-        return math::FmaOp::create(ctx.b, anchor, ones, sum);
-      });
-  if (ctx.form.slopes && anchorIsZero)
-    sums[0] = ctx.map({state[0]}, {state[0].getType()},
-                      [&](Value, Value, ValueRange x) -> SmallVector<Value> {
-                        return {ctx.select(ctx.isIdentity(x[0]), x[0],
-                                           ctx.f32(0.0f))};
-                      })
-                  .front();
-  return sums;
 }

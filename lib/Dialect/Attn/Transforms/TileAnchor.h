@@ -53,16 +53,12 @@ Value isFar(ReductionContext &ctx, Value anchor, bool orAt = false);
 void anchorFarRows(ReductionContext &ctx, RowBlock &block, RowFactors &row,
                    Value &stat);
 
-/// A sum of weights exp(s - a) times c * s, where c is a constant, is c times
-/// the sum of s - a, the distance from the anchor a, and a times the sum of the
-/// weights. Within a kernel the sum of (s - a) * log2(e) is held, the exponent
-/// that the weight is made of: no element takes another look at its score. The
-/// difference of s and a mean of s does not see what rounding has moved the
-/// anchor by, as each exponent has it too. To such sums from those of the
-/// monoid, and back; or to those of a row whose scores are less by the anchor.
-SmallVector<Value> toDistances(ReductionContext &ctx, ValueRange state);
-SmallVector<Value> fromDistances(ReductionContext &ctx, ValueRange state,
-                                 bool anchorIsZero = false);
+/// Sums of weights exp(s - a) times the distance s - a from the anchor are held
+/// as those of weights times (s - a) * log2(e), the exponent that the weight is
+/// made of: no element takes another look at its score. What rounding has moved
+/// the anchor by is in each exponent, as it is in the weights. The state with
+/// distances, from the point where it is held.
+SmallVector<Value> fromExponents(ReductionContext &ctx, ValueRange state);
 
 /// Within a map: a statistic that is held in units of the dot.
 Value inScoreUnits(ReductionContext &ctx, Value stat, Value row);

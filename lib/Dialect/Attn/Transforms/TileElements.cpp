@@ -164,13 +164,18 @@ Value mlir::attn::valueFactor(ReductionContext &ctx, RowBlock &block, Value row,
 }
 
 WeightGroup mlir::attn::groupOf(ReductionContext &ctx, unsigned component) {
-  return {getYielded(ctx.monoid.getLift())[ctx.numStats() + component],
-          ctx.factorOf(component)};
+  WeightGroup group = {
+      getYielded(ctx.monoid.getLift())[ctx.numStats() + component],
+      ctx.factorOf(component), std::nullopt};
+  if (ctx.monoid.isShifted(component))
+    group.shifted = component;
+  return group;
 }
 
 SmallVector<WeightGroup> mlir::attn::weightGroups(ReductionContext &ctx) {
-  llvm::SmallSetVector<WeightGroup, 4> groups;
+  SmallVector<WeightGroup> groups;
   for (unsigned i = 0; i < ctx.numComponents(); ++i)
-    groups.insert(groupOf(ctx, i));
-  return groups.takeVector();
+    if (WeightGroup group = groupOf(ctx, i); !llvm::is_contained(groups, group))
+      groups.push_back(group);
+  return groups;
 }

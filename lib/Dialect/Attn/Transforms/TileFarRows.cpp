@@ -149,11 +149,11 @@ static SmallVector<Value> addKey(ReductionContext &ctx, Value key, Value far,
     Value values;
     if (ctx.monoid.getComponent(i) == Component::value)
       values = ctx.reduction.getValueOperands()[nextValue++];
-    bool isDistance = ctx.form.slopes && ctx.form.slopes->slopes[i] != 0.0f;
+    bool isDistance = ctx.form.isDistance(i);
     Value old = state[1 + i];
     SmallVector<Value> inputs = {old, factor, weight, live, far};
     if (isDistance)
-      inputs.append({apart, moved, state[1 + ctx.form.slopes->ones]});
+      inputs.append({apart, moved, state[1 + ctx.form.distances->ones]});
     auto entered = [&](Value, Value col, ValueRange x) {
       Value factor;
       if (isDistance) {
@@ -163,7 +163,7 @@ static SmallVector<Value> addKey(ReductionContext &ctx, Value key, Value far,
         Region &lift = ctx.monoid.getLift();
         cloner.map(lift.getArguments().drop_front(ctx.monoid.getNumScores()),
                    ctx.params());
-        factor = cloner.get(groupOf(ctx, i).first);
+        factor = cloner.get(groupOf(ctx, i).weight);
       }
       Value addend = arith::MulFOp::create(ctx.b, x[2], factor);
       if (values) {
@@ -224,12 +224,12 @@ static SmallVector<Value> walkRows(ReductionContext &ctx,
 static Value findFarRows(ReductionContext &ctx, ValueRange state, Value rows) {
   // Sums of distances, and last the sum of ones.
   SmallVector<Value> inputs = {state[0]};
-  if (ctx.form.slopes) {
+  if (ctx.form.distances) {
     auto components = state.drop_front(ctx.numStats());
-    for (auto [sum, slope] : llvm::zip(components, ctx.form.slopes->slopes))
-      if (slope != 0.0f)
+    for (auto [i, sum] : llvm::enumerate(components))
+      if (ctx.form.isDistance(i))
         inputs.push_back(sum);
-    inputs.push_back(components[ctx.form.slopes->ones]);
+    inputs.push_back(components[ctx.form.distances->ones]);
   }
   auto isFarRow = [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
     Value no = arith::ConstantIntOp::create(ctx.b, false, 1);

@@ -18,7 +18,6 @@
 #include "TileSteps.h"
 #include "TileStream.h"
 #include "TileWarps.h"
-#include "attn/Analysis/ShiftInvariance.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
@@ -159,38 +158,24 @@ static void storeOutputs(ReductionContext &ctx, ValueRange state,
     return ctx.storeFinalized(own, mergeAll(ctx, exact),
                               ctx.reduction.getCaptureOperands(), outputs);
   }
-  // The outputs for which `which` is `value`.
-  auto select = [&](ValueRange from, const std::vector<bool> &which,
-                    bool value) {
-    SmallVector<Value> some(from);
-    for (size_t i = 0; i < some.size(); ++i)
-      if (which[i] != value)
-        some[i] = Value();
-    return some;
-  };
   std::vector<bool> showsAnchor(outputs.size(), false);
   if (ctx.form.exponential && (ctx.form.fused || ctx.form.unit))
     showsAnchor = findAnchorShown(aggregate, ctx.monoid);
-  auto store = [&](ValueRange state, ValueRange outputs) {
-    ctx.storeFinalized(
-        own, state, ctx.reduction.getCaptureOperands(),
-        select(outputs, showsAnchor, false),
-        [&](Value stat, Value row) { return inScoreUnits(ctx, stat, row); });
-    if (llvm::is_contained(showsAnchor, true))
-      ctx.storeFinalized(own, toReferencePoint(ctx, state),
-                         ctx.reduction.getCaptureOperands(),
-                         select(outputs, showsAnchor, true));
+  // The outputs that show it, or the others.
+  auto select = [&](bool shown) {
+    SmallVector<Value> some(outputs);
+    for (size_t i = 0; i < some.size(); ++i)
+      if (showsAnchor[i] != shown)
+        some[i] = Value();
+    return some;
   };
-  if (!ctx.form.slopes)
-    return store(state, outputs);
-  // Outputs that see differences of scores alone have those from the anchor,
-  // which have lost nothing to the size of scores.
-  std::vector<bool> seesDistances = ::attn::findShiftInvariant(
-      ctx.monoid, own.empty() ? ctx.monoid.getFinalize() : own,
-      ctx.form.slopes->slopes, ctx.form.slopes->ones);
-  store(fromDistances(ctx, state), select(outputs, seesDistances, false));
-  store(fromDistances(ctx, state, /*anchorIsZero=*/true),
-        select(outputs, seesDistances, true));
+  ctx.storeFinalized(
+      own, fromExponents(ctx, state), ctx.reduction.getCaptureOperands(),
+      select(false),
+      [&](Value stat, Value row) { return inScoreUnits(ctx, stat, row); });
+  if (llvm::is_contained(showsAnchor, true))
+    ctx.storeFinalized(own, toReferencePoint(ctx, state),
+                       ctx.reduction.getCaptureOperands(), select(true));
 }
 
 SmallVector<Value>
@@ -270,8 +255,6 @@ static void buildRows(ReductionContext &ctx, ValueRange outputs) {
     return;
   }
   SmallVector<Value> state = initialState(ctx);
-  if (!ctx.reduction.getInitBody().empty())
-    state = toDistances(ctx, state);
   startRowSums(ctx, state);
   state =
       hasGroup(ctx.reduction) ? walkGroup(ctx, state) : streamKeys(ctx, state);

@@ -14,6 +14,7 @@
 //   TileSteps     how one of them enters the state, by kinds of monoids
 //   TileElements  masks, scores and weights of one pair of a row and a key
 //   TileAnchor    the reference point of exponentials
+//   TileForm      how these are computed
 //   TileFarRows   rows whose scores are beyond what that takes
 //   TileRotary    channels that turn
 //   TileGroup     rows that reduce several heads
@@ -132,9 +133,16 @@ struct RowBlock {
   Value rowBase, keyBase, lastRow, lastKey, keyCount;
 };
 
-/// A weight of `lift`, and which factor it meets: components that have both in
-/// common share a tile.
-using WeightGroup = std::pair<Value, unsigned>;
+/// A weight of `lift`, which factor it meets, and, where `shift` moves it, the
+/// component: components that have all in common share a tile.
+struct WeightGroup {
+  Value weight;
+  unsigned factor;
+  std::optional<unsigned> shifted;
+  bool operator==(const WeightGroup &o) const {
+    return weight == o.weight && factor == o.factor && shifted == o.shifted;
+  }
+};
 
 /// How exponentials are computed: what the monoid, its laws and the named
 /// rewrites (NamedRewrites.h) say.
@@ -164,9 +172,12 @@ struct ScoreForm : ScoreUnit {
   /// Weights are dividends over a function of the row's statistic
   /// (weighsByQuotient), and the dividends tell it (dividendIsStatistic).
   bool byQuotient = false, dividendIsStat = false;
-  /// Sums of weights that are the score times a constant are held as sums of
-  /// exponents times their powers (see `toDistances`).
-  std::optional<WeightSlopes> slopes;
+  /// Sums of weights times distances from the statistic are held as sums of
+  /// powers times their exponents (TileAnchor.h).
+  std::optional<ScoreDistances> distances;
+  bool isDistance(unsigned component) const {
+    return distances && distances->isDistance[component];
+  }
   /// Scores of -inf need no test.
   bool deadIsNatural = false;
   /// `combine` on statistics does not commute.

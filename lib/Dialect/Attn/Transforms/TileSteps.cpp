@@ -35,7 +35,7 @@ using namespace mlir;
 using namespace mlir::attn;
 
 //===----------------------------------------------------------------------===//
-// Named rewrites
+// Steps
 //===----------------------------------------------------------------------===//
 
 static bool isConstantFloat(Value value,
@@ -43,65 +43,6 @@ static bool isConstantFloat(Value value,
   APFloat constant(0.0f);
   return matchPattern(value, m_ConstantFloat(&constant)) && f(constant);
 }
-
-void mlir::attn::readForm(ReductionContext &ctx) {
-  Region &lift = ctx.monoid.getLift();
-  ctx.form.uniformWeight.clear();
-  if (!ctx.monoid.isGeneral())
-    for (Value weight : getYielded(lift).drop_front(ctx.numStats()))
-      ctx.form.uniformWeight.push_back(llvm::none_of(
-          lift.getArguments().take_front(ctx.monoid.getNumScores()),
-          [&](Value score) { return dependsOn(weight, score); }));
-  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(ctx.monoid);
-  ctx.form.ordered = !laws || !laws->combineCommutes;
-  ctx.form.shortWeights =
-      findWeightRounding(ctx.reduction, {ctx.narrowDots, ctx.narrowValues,
-                                         ctx.tf32}) == WeightRounding::all;
-  ctx.form.deadIsNatural =
-      (laws && laws->deadIsNatural && !ctx.monoid.isGeneral()) ||
-      ctx.op->hasAttr(getDeadIsZeroName());
-
-  ctx.form.byQuotient = weighsByQuotient(ctx.monoid);
-  ctx.form.dividendIsStat = dividendIsStatistic(ctx.monoid);
-  std::optional<float> base = exponentialBase(ctx.monoid);
-  if (!base)
-    return;
-  ctx.form.base = *base;
-  ctx.form.exponential = isOnline(ctx.reduction);
-  ctx.form.fused = fusesExponent(ctx.reduction);
-  ctx.form.weighsLate =
-      ctx.form.exponential && weightsFollowStatistic(ctx.monoid);
-  if (!scoreIsStatistic(ctx.monoid) && !ctx.form.weighsLate)
-    return;
-  // States of warps and blocks meet as others know them.
-  if (ctx.form.weighsLate && ctx.form.fused && !mergesStates(ctx))
-    ctx.form.slopes = findWeightSlopes(ctx.monoid);
-  ctx.form.deadIsNatural = true;
-  ctx.form.dotIsStat = scoreIsDot(ctx.reduction);
-  Region &score = ctx.reduction.getScoreBody();
-  auto toUniform = [&](Value value) {
-    return ctx.uniform(score, value, 1, ctx.reduction.getCaptureOperands());
-  };
-  // Of packed heads a factor of the head is not the same for all rows.
-  if (ctx.op->hasAttr(getScoreUnitName())) {
-    StringRef why;
-    auto scaled = findScaledScore(ctx.reduction, ctx.monoid, ctx.target,
-                                  ctx.varying(score, 1, /*hasKey=*/true), why);
-    if (scaled) {
-      static_cast<ScoreUnit &>(ctx.form) =
-          emitScoreUnit(ctx.b, ctx.loc, *scaled, ctx.form.base, toUniform);
-      ctx.form.dotIsStat = scaled->isDot;
-    }
-  }
-  if (ctx.op->hasAttr(getLinearBiasName()))
-    ctx.linear =
-        emitLinearBias(ctx.b, ctx.loc, ctx.reduction, ctx.form.base,
-                       ctx.varying(score, 1, /*hasKey=*/true), toUniform);
-}
-
-//===----------------------------------------------------------------------===//
-// Steps
-//===----------------------------------------------------------------------===//
 
 void mlir::attn::prepare(ReductionContext &ctx, RowBlock &block) {
   block.rowBase = ctx.rowBase(block.firstRow);
@@ -148,7 +89,7 @@ static Weights mapWeights(ReductionContext &ctx, RowBlock &block,
   SmallVector<size_t> late;
   for (auto [g, group] : llvm::enumerate(groups)) {
     for (unsigned i = 0; i < ctx.numComponents(); ++i) {
-      if (groupOf(ctx, i) != group)
+      if (!(groupOf(ctx, i) == group))
         continue;
       bool value = ctx.monoid.getComponent(i) == Component::value;
       (value && separate ? narrow[g] : wide[g]) = true;
@@ -214,11 +155,14 @@ static Weights mapWeights(ReductionContext &ctx, RowBlock &block,
 }
 
 /// components' = factor * components + sums over the tile; without factors the
-/// sums are added as they are. Distances of a sum from the anchor have become
-/// longer by what `moved` says, each times its weight.
-static SmallVector<Value>
-accumulate(ReductionContext &ctx, RowBlock &block, ArrayRef<WeightGroup> groups,
-           const Weights &weights, ArrayRef<Value> factors, Value moved = {}) {
+/// sums are added as they are. Where there is a shift, `row` has the statistics
+/// that sums are moved to; or distances of a sum from the anchor have become
+/// longer by what it says, each times its weight.
+static SmallVector<Value> accumulate(ReductionContext &ctx, RowBlock &block,
+                                     ArrayRef<WeightGroup> groups,
+                                     const Weights &weights,
+                                     ArrayRef<Value> factors,
+                                     const RowFactors *row = nullptr) {
   SmallVector<Value> components(ctx.numComponents());
   SmallVector<Value> inputs;
   SmallVector<Type> types;
@@ -253,18 +197,32 @@ accumulate(ReductionContext &ctx, RowBlock &block, ArrayRef<WeightGroup> groups,
   if (!factors.empty())
     for (unsigned f : ofUnits)
       inputs.push_back(factors[f]);
-  if (moved)
-    inputs.push_back(moved);
+  size_t firstMove = inputs.size();
+  bool shifts = row && ctx.monoid.hasShift() && !ctx.form.distances;
+  if (row && row->moved)
+    inputs.push_back(row->moved);
+  if (shifts) {
+    llvm::append_range(inputs,
+                       ArrayRef(block.state).take_front(ctx.numStats()));
+    llvm::append_range(inputs, row->stats);
+  }
   SmallVector<Value> sums =
       ctx.map(inputs, types, [&](Value, Value, ValueRange x) {
-        SmallVector<Value> results;
-        ValueRange scales = x.drop_front(2 * units.size());
+        SmallVector<Value> results, olds;
+        ValueRange scales =
+                       x.slice(2 * units.size(), firstMove - 2 * units.size()),
+                   moves = x.drop_front(firstMove);
+        for (size_t u = 0; u < units.size(); ++u)
+          olds.push_back(x[2 * u]);
+        if (shifts)
+          olds = ctx.shift(moves.take_front(ctx.numStats()),
+                           moves.drop_front(ctx.numStats()), olds);
         for (auto [u, i] : llvm::enumerate(units)) {
-          Value old = x[2 * u], sum = x[2 * u + 1];
-          if (moved && ctx.form.slopes->slopes[i] != 0.0f) {
+          Value old = olds[u], sum = x[2 * u + 1];
+          if (ctx.form.isDistance(i)) {
             size_t ones =
-                llvm::find(units, ctx.form.slopes->ones) - units.begin();
-            old = math::FmaOp::create(ctx.b, x[2 * ones], x.back(), old);
+                llvm::find(units, ctx.form.distances->ones) - units.begin();
+            old = math::FmaOp::create(ctx.b, x[2 * ones], moves[0], old);
           }
           if (scales.empty()) {
             results.push_back(arith::AddFOp::create(ctx.b, old, sum));
@@ -272,7 +230,11 @@ accumulate(ReductionContext &ctx, RowBlock &block, ArrayRef<WeightGroup> groups,
           }
           Value scale =
               scales[llvm::find(ofUnits, ctx.factorOf(i)) - ofUnits.begin()];
-          results.push_back(math::FmaOp::create(ctx.b, old, scale, sum));
+          if (shifts)
+            results.push_back(arith::AddFOp::create(
+                ctx.b, ctx.selectScaled(scale, old), sum));
+          else
+            results.push_back(math::FmaOp::create(ctx.b, old, scale, sum));
         }
         return results;
       });
@@ -317,7 +279,7 @@ static SmallVector<Value> mapLift(ReductionContext &ctx, RowBlock &block,
     }
     for (auto [group, too] : llvm::zip(groups, weightsToo))
       if (too) {
-        Value weight = group.first;
+        Value weight = group.weight;
         if (ctx.form.byQuotient)
           weight = weight.getDefiningOp<arith::DivFOp>().getLhs();
         weight = cloner.get(weight);
@@ -420,7 +382,7 @@ static SmallVector<Value> stepSum(ReductionContext &ctx, RowBlock &block,
         cloner.map(lift.getArguments().drop_front(s.size()), ctx.params());
         SmallVector<Value> results;
         for (WeightGroup group : groups) {
-          Value weight = cloner.get(group.first);
+          Value weight = cloner.get(group.weight);
           results.push_back(alive ? ctx.select(alive, weight, ctx.f32(0.0f))
                                   : weight);
         }
@@ -494,6 +456,19 @@ static Value mergeScale(OpBuilder &b, Location loc, Value weight) {
       arith::ConstantOp::create(b, loc, b.getF32FloatAttr(scale * power)));
 }
 
+/// What `shift` makes of the weights of an element that are only summed, on the
+/// way from its statistic to that of the row.
+static SmallVector<Value> shiftedWeights(ReductionContext &ctx, ValueRange from,
+                                         ValueRange to,
+                                         function_ref<Value(Value)> weightOf) {
+  SmallVector<Value> units;
+  ValueRange lifted = getYielded(ctx.monoid.getLift());
+  for (unsigned i = 0; i < ctx.numComponents(); ++i)
+    if (ctx.monoid.getComponent(i) == Component::unit)
+      units.push_back(weightOf(lifted[ctx.numStats() + i]));
+  return ctx.shift(from, to, units);
+}
+
 static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
                                       ArrayRef<Value> dots) {
   unsigned n = ctx.numStats();
@@ -506,10 +481,10 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
   llvm::SmallSetVector<Value, 4> earlyWeights;
   for (WeightGroup group : groups) {
     ValueRange all = getYielded(ctx.monoid.getLift()).drop_front(n);
-    size_t i = llvm::find(all, group.first) - all.begin();
+    size_t i = llvm::find(all, group.weight) - all.begin();
     bool isEarly = ctx.form.byQuotient ||
                    (!ctx.form.uniformWeight[i] && !ctx.form.weighsLate);
-    early.push_back(isEarly && earlyWeights.insert(group.first));
+    early.push_back(isEarly && earlyWeights.insert(group.weight));
   }
   auto lift = [&]() -> SmallVector<Value> {
     if ((ctx.form.dotIsStat && !block.tile.masked) || block.tile.linear)
@@ -566,7 +541,7 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
                              /*isWeight=*/true, &exponent)};
           // Of a dead score it is -inf. Where there should be none, rows that
           // have one are found by their NaN.
-          if (ctx.form.slopes && (block.tile.masked || !ctx.form.redoesFar))
+          if (ctx.form.distances && (block.tile.masked || !ctx.form.redoesFar))
             exponent = clampToFinite(ctx, exponent);
         } else if (ctx.form.byQuotient) {
           own.assign(ctx.numFactors(), to[0]);
@@ -574,28 +549,33 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
           own = ctx.factorsTo(from, to);
           dead = ctx.isIdentity(from);
         }
+        auto weightOf = [&](Value lifted) {
+          auto *found = llvm::find(earlyWeights, lifted);
+          if (found != earlyWeights.end())
+            return computed[found - earlyWeights.begin()];
+          RegionCloner cloner(ctx.b);
+          Region &lift = ctx.monoid.getLift();
+          if (ctx.form.weighsLate)
+            cloner.map(lift.getArgument(0), finiteScore(ctx, from[0]));
+          cloner.map(lift.getArguments().drop_front(ctx.monoid.getNumScores()),
+                     ctx.params());
+          Value weight = cloner.get(lifted);
+          return ctx.form.weighsLate ? mergeScale(ctx.b, ctx.loc, weight)
+                                     : weight;
+        };
+        SmallVector<Value> shifted;
+        if (ctx.monoid.hasShift() && !ctx.form.distances)
+          shifted = shiftedWeights(ctx, from, to, weightOf);
         SmallVector<Value> results;
         for (WeightGroup group : groups) {
-          Value weight, factor = own[group.second];
-          if (earlyWeights.contains(group.first)) {
-            weight = computed[llvm::find(earlyWeights, group.first) -
-                              earlyWeights.begin()];
-          } else if (ctx.form.slopes &&
-                     dependsOn(group.first,
-                               ctx.monoid.getLift().getArgument(0))) {
-            weight = exponent;
-          } else {
-            RegionCloner cloner(ctx.b);
-            Region &lift = ctx.monoid.getLift();
-            if (ctx.form.weighsLate)
-              cloner.map(lift.getArgument(0), finiteScore(ctx, from[0]));
-            cloner.map(
-                lift.getArguments().drop_front(ctx.monoid.getNumScores()),
-                ctx.params());
-            weight = cloner.get(group.first);
-            if (ctx.form.weighsLate)
-              weight = mergeScale(ctx.b, ctx.loc, weight);
+          Value factor = own[group.factor];
+          if (group.shifted && !ctx.form.distances) {
+            results.push_back(ctx.selectScaled(
+                dead ? ctx.select(dead, ctx.f32(0.0f), factor) : factor,
+                shifted[ctx.monoid.getUnit(*group.shifted)]));
+            continue;
           }
+          Value weight = group.shifted ? exponent : weightOf(group.weight);
           bool one = isConstantFloat(
               weight, [](const APFloat &w) { return w.isExactlyValue(1.0); });
           Value product =
@@ -607,7 +587,7 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
         return results;
       });
   SmallVector<Value> state(row.stats);
-  state.append(accumulate(ctx, block, groups, weights, row.factors, row.moved));
+  state.append(accumulate(ctx, block, groups, weights, row.factors, &row));
   return state;
 }
 

@@ -195,29 +195,71 @@ SmallVector<Value> mlir::attn::mergeStates(ReductionContext &ctx,
                      /*warps=*/IntegerAttr());
 }
 
+/// The statistics of two states, and the units behind them, combined; and the
+/// factors of both.
+static SmallVector<Value> mergeRows(KernelBuilder &ctx, MonoidOp monoid,
+                                    ValueRange left, ValueRange right) {
+  unsigned n = ctx.numStats();
+  SmallVector<Value> both =
+      ctx.combine(left.take_front(n), right.take_front(n));
+  SmallVector<Value> alpha = ctx.rescale(left.take_front(n), both),
+                     beta = ctx.rescale(right.take_front(n), both);
+  SmallVector<Value> results = both;
+  for (auto [x, y] : llvm::zip_equal(
+           ctx.shift(left.take_front(n), both, left.drop_front(n)),
+           ctx.shift(right.take_front(n), both, right.drop_front(n))))
+    results.push_back(arith::AddFOp::create(ctx.b,
+                                            ctx.selectScaled(alpha.front(), x),
+                                            ctx.selectScaled(beta.front(), y)));
+  results.append(alpha);
+  results.append(beta);
+  return results;
+}
+
 SmallVector<Value> mlir::attn::createMerge(KernelBuilder &ctx, MonoidOp monoid,
                                            ValueRange state, bool mayHideNaN,
                                            Value part, IntegerAttr cluster,
                                            IntegerAttr warps) {
   unsigned n = ctx.numStats();
-  auto merge = tile::MergeOp::create(
-      ctx.b, state.getTypes(), statisticsOf(ctx, monoid, state, mayHideNaN),
-      state.drop_front(n), part, cluster, warps);
-  OpBuilder::InsertionGuard guard(ctx.b);
-  SmallVector<Type> types;
-  for (Value stat : state.take_front(n))
-    types.push_back(cast<tile::TileType>(stat.getType()).getElementType());
-  types.append(types.begin(), types.end());
-  Block *body =
-      ctx.b.createBlock(&merge.getBody(), {}, types,
-                        SmallVector<Location>(types.size(), ctx.b.getLoc()));
-  ValueRange arguments = body->getArguments();
-  ValueRange left = arguments.take_front(n), right = arguments.drop_front(n);
-  SmallVector<Value> both = ctx.combine(left, right), results = both;
-  results.append(ctx.rescale(left, both));
-  results.append(ctx.rescale(right, both));
-  tile::YieldOp::create(ctx.b, results);
-  return merge.getResults();
+  // What the body sees of a state: its statistics, and the units where these
+  // do more than to scale them.
+  SmallVector<unsigned> seen, scaled;
+  for (unsigned i = 0; i < state.size(); ++i) {
+    bool isUnit = i >= n && monoid.getComponent(i - n) == Component::unit;
+    (i < n || (isUnit && monoid.hasShift()) ? seen : scaled).push_back(i);
+  }
+  SmallVector<Value> stats = statisticsOf(ctx, monoid, state, mayHideNaN),
+                     values;
+  SmallVector<Type> types, resultTypes;
+  for (unsigned i : seen) {
+    auto type = cast<tile::TileType>(state[i].getType());
+    types.push_back(type.getElementType());
+    resultTypes.push_back(type);
+    if (i >= n)
+      stats.push_back(state[i]);
+  }
+  for (unsigned i : scaled) {
+    values.push_back(state[i]);
+    resultTypes.push_back(state[i].getType());
+  }
+  auto merge = tile::MergeOp::create(ctx.b, resultTypes, stats, values, part,
+                                     cluster, warps);
+  {
+    OpBuilder::InsertionGuard guard(ctx.b);
+    types.append(types.begin(), types.end());
+    Block *body =
+        ctx.b.createBlock(&merge.getBody(), {}, types,
+                          SmallVector<Location>(types.size(), ctx.b.getLoc()));
+    ValueRange arguments = body->getArguments();
+    tile::YieldOp::create(ctx.b, mergeRows(ctx, monoid,
+                                           arguments.take_front(seen.size()),
+                                           arguments.drop_front(seen.size())));
+  }
+  SmallVector<Value> merged(state.size());
+  for (auto [i, result] : llvm::zip_equal(llvm::concat<unsigned>(seen, scaled),
+                                          merge.getResults()))
+    merged[i] = result;
+  return merged;
 }
 
 bool mlir::attn::hasRoomForWeights(ReductionOpInterface op, MonoidOp monoid,

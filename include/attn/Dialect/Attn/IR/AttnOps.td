@@ -47,6 +47,7 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     | `identity` | `p...`                                     | `c...` (general: `c..., v...`) |
     | `combine`  | `a..., b..., p...`                         | like `identity` |
     | `rescale`  | `from..., to..., p...`                     | one factor, or one for each component |
+    | `shift`    | `from..., to..., u..., p...`               | `u...` |
     | `gate`     | `c..., p...`                               | factor |
     | `factors`  | `a..., b..., p...`                         | alpha, beta |
     | `lift`     | `s..., p...` (general: `s..., v..., j, p...`) | `c..., w...` |
@@ -56,6 +57,15 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     factor scales component k, and each factor is a cocycle of its own. A sum of
     squared weights needs the square of the factor, for example. In the table
     above `r` is the factor of the component at hand.
+
+    Components may be sums of what is itself relative to the statistic, as of
+    weights times the distance of their score from the largest one, `w (s - c)`:
+    where the statistic moves, each distance does. `shift`, which a `cocycle` may
+    have, says what becomes of the `unit` components `u` then, before `rescale`
+    scales them: here `u + (from - to) t`, with the sum `t` of the weights. It is
+    linear in them. Weights that `lift` gives are those of a key alone, whose
+    statistic is its own: a distance of 0, say. Such sums are as exact as the
+    differences that they are made of, however large the scores are.
 
     `finalize` and its output names are the default that `attn.attention`
     uses. The laws are tested by `attn-check-laws` in every compile.
@@ -114,9 +124,9 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
         "`finalize` yields; none without `finalize`.">:$outputs);
   let regions = (region
     MaxSizedRegion<1>:$identity, MaxSizedRegion<1>:$combine,
-    MaxSizedRegion<1>:$rescale, MaxSizedRegion<1>:$gate,
-    MaxSizedRegion<1>:$factors, MaxSizedRegion<1>:$lift,
-    MaxSizedRegion<1>:$finalize);
+    MaxSizedRegion<1>:$rescale, MaxSizedRegion<1>:$shift,
+    MaxSizedRegion<1>:$gate, MaxSizedRegion<1>:$factors,
+    MaxSizedRegion<1>:$lift, MaxSizedRegion<1>:$finalize);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasRegionVerifier = 1;
@@ -128,12 +138,19 @@ def Attn_MonoidOp : Attn_Op<"monoid", [
     unsigned getNumScores();
     /// Number of `value` components.
     unsigned getNumValues();
+    /// Number of `unit` components.
+    unsigned getNumUnits() { return getNumComponents() - getNumValues(); }
+    /// The number of a `unit` component among them.
+    unsigned getUnit(unsigned component);
     bool isGeneral() { return getKind() == MonoidKind::general; }
     /// Whether `rescale` yields a factor for each component, not one for all.
     bool hasFactors() {
       return !getRescale().empty() &&
              getRescale().front().getTerminator()->getNumOperands() > 1;
     }
+    bool hasShift() { return !getShift().empty(); }
+    /// Whether `shift` makes anything of a component but what it was.
+    bool isShifted(unsigned component);
     Component getComponent(unsigned i) {
       return ::llvm::cast<ComponentAttr>(getComponents()[i]).getValue();
     }

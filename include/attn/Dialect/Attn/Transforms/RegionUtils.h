@@ -19,6 +19,8 @@
 
 namespace mlir::attn {
 
+class MonoidOp;
+
 /// Copies single values of a region, with the operations they depend on.
 class RegionCloner {
 public:
@@ -55,6 +57,12 @@ ValueRange getYielded(Region &region);
 SmallVector<Value> inlineRegion(OpBuilder &builder, Region &region,
                                 ValueRange arguments,
                                 RegionCloner::Hook hook = nullptr);
+
+/// Puts what `shift` makes of the unit components of `monoid` in their place,
+/// where it has that region.
+void inlineShift(OpBuilder &builder, MonoidOp monoid, ValueRange from,
+                 ValueRange to, ValueRange params,
+                 MutableArrayRef<Value> components);
 
 /// True when `value` is computed from `argument` (a block argument of its
 /// region), or is it.

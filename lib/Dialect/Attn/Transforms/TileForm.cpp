@@ -1,0 +1,68 @@
+//===- TileForm.cpp - How the exponentials of a kernel are computed -------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "StateUses.h"
+#include "TileSteps.h"
+#include "attn/Analysis/Laws.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+void mlir::attn::readForm(ReductionContext &ctx) {
+  Region &lift = ctx.monoid.getLift();
+  ctx.form.uniformWeight.clear();
+  if (!ctx.monoid.isGeneral())
+    for (Value weight : getYielded(lift).drop_front(ctx.numStats()))
+      ctx.form.uniformWeight.push_back(llvm::none_of(
+          lift.getArguments().take_front(ctx.monoid.getNumScores()),
+          [&](Value score) { return dependsOn(weight, score); }));
+  std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(ctx.monoid);
+  ctx.form.ordered = !laws || !laws->combineCommutes;
+  ctx.form.shortWeights =
+      findWeightRounding(ctx.reduction, {ctx.narrowDots, ctx.narrowValues,
+                                         ctx.tf32}) == WeightRounding::all;
+  ctx.form.deadIsNatural =
+      (laws && laws->deadIsNatural && !ctx.monoid.isGeneral()) ||
+      ctx.op->hasAttr(getDeadIsZeroName());
+
+  ctx.form.byQuotient = weighsByQuotient(ctx.monoid);
+  ctx.form.dividendIsStat = dividendIsStatistic(ctx.monoid);
+  std::optional<float> base = exponentialBase(ctx.monoid);
+  if (!base)
+    return;
+  ctx.form.base = *base;
+  ctx.form.exponential = isOnline(ctx.reduction);
+  ctx.form.fused = fusesExponent(ctx.reduction);
+  ctx.form.weighsLate =
+      ctx.form.exponential && weightsFollowStatistic(ctx.monoid);
+  if (!scoreIsStatistic(ctx.monoid) && !ctx.form.weighsLate)
+    return;
+  if (ctx.form.exponential)
+    ctx.form.distances = findDistances(ctx.monoid);
+  ctx.form.deadIsNatural = true;
+  ctx.form.dotIsStat = scoreIsDot(ctx.reduction);
+  Region &score = ctx.reduction.getScoreBody();
+  auto toUniform = [&](Value value) {
+    return ctx.uniform(score, value, 1, ctx.reduction.getCaptureOperands());
+  };
+  // Of packed heads a factor of the head is not the same for all rows.
+  if (ctx.op->hasAttr(getScoreUnitName())) {
+    StringRef why;
+    auto scaled = findScaledScore(ctx.reduction, ctx.monoid, ctx.target,
+                                  ctx.varying(score, 1, /*hasKey=*/true), why);
+    if (scaled) {
+      static_cast<ScoreUnit &>(ctx.form) =
+          emitScoreUnit(ctx.b, ctx.loc, *scaled, ctx.form.base, toUniform);
+      ctx.form.dotIsStat = scaled->isDot;
+    }
+  }
+  if (ctx.op->hasAttr(getLinearBiasName()))
+    ctx.linear =
+        emitLinearBias(ctx.b, ctx.loc, ctx.reduction, ctx.form.base,
+                       ctx.varying(score, 1, /*hasKey=*/true), toUniform);
+}
