@@ -116,9 +116,7 @@ public:
          const SumOrder &order = sumOrders[0], int64_t tile = 0,
          bool wideScores = false)
       : p(p), keepPairs(options.keepPairs), order(order),
-        wideScores(wideScores), monoids(round, sum, operand, order, tile) {
-    monoids.exactEntropy = std::is_same_v<Round, Exact>;
-  }
+        wideScores(wideScores), monoids(round, sum, operand, order, tile) {}
 
   AttentionResult run() {
     allocate();

@@ -113,18 +113,17 @@ public:
       for (int64_t c = 0; c < values.dv; ++c)
         to.out[c] = divided(to.out[c]);
     if (to.entropy) {
-      double start = 0.0;
-      if (keys.sink != negativeInfinity)
-        start = round(sinkShare * keys.sink);
-      std::vector<double> shares(keys.size());
+      // Of a key without a weight nothing is left, however far it is.
+      auto partOf = [&](double share, double score) {
+        return share == 0.0 ? 0.0 : round(share * round(score - max));
+      };
+      std::vector<double> parts(keys.size());
       for (size_t n = 0; n < keys.size(); ++n)
-        shares[n] = round(weights[n] * keys.score[n]);
-      double meanScore = round(addUp(shares, start));
+        parts[n] = partOf(weights[n], keys.score[n]);
+      double mean = round(addUp(parts, partOf(sinkShare, keys.sink)));
       if (order.deferred)
-        meanScore = divided(meanScore);
-      *to.entropy = round(lse - meanScore);
-      if (exactEntropy)
-        *to.entropy = entropyOf(keys, weights, sinkShare, max, total);
+        mean = divided(mean);
+      *to.entropy = round(sum(round(std::log(total)) + order.shift) - mean);
     }
     if (order.deferred)
       for (double &w : weights)
@@ -206,23 +205,7 @@ public:
       to.variance[c] = round(round(to.variance[c]) / total);
   }
 
-  /// As -sum p log p, which large scores do not spoil: lse and the mean score
-  /// of a row of -1e38 are equal in float64 too.
-  bool exactEntropy = false;
-
 private:
-  static double entropyOf(const LiveKeys &keys,
-                          const std::vector<double> &shares, double sinkShare,
-                          double max, double total) {
-    double entropy = std::log(total);
-    if (sinkShare > 0.0)
-      entropy -= sinkShare * (keys.sink - max);
-    for (size_t n = 0; n < keys.size(); ++n)
-      if (!(shares[n] == 0.0))
-        entropy -= shares[n] * (keys.score[n] - max);
-    return entropy;
-  }
-
   /// exp(s - max); a sink of -inf, the identity, weighs nothing.
   double weightOf(double s, double max) {
     return s == negativeInfinity

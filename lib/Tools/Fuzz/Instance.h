@@ -34,10 +34,6 @@ struct Expected {
   reference::Errors error;
   /// The least bound: the rounding of a logarithm, whatever else is 0.
   double least = 0;
-  /// Empty, or whether an entry may be anything: the entropy of
-  /// `softmax_entropy` is a sum of weights times scores, which overflows with
-  /// the scores.
-  std::vector<char> excused;
 };
 
 struct Instance {

@@ -60,7 +60,6 @@ private:
   bool spreadsNaN() const;
   void plantLiveNaN();
   std::string ask();
-  std::string excuseOverflow();
   /// The largest value times what dropout multiplies weights by.
   double largestValue() const;
   reference::OracleOptions oracleOptions() const;

@@ -169,8 +169,8 @@ void RowIntervals::add(const std::string &name,
   if (name == "o")
     return addAverage(keys, sink, exact, to);
   double off = 2.0 * errorOf(top);
-  if (name == "entropy")
-    to.push_back({-off, std::log(double(keys.size() + 1)) + off});
+  if (name == "entropy") // of differences, whatever the size of scores
+    to.push_back({-0x1p-18, std::log(double(keys.size() + 1)) + 0x1p-18});
   else // the logarithm of the sum, or the maximum
     to.push_back({*exact - off, *exact + off});
 }

@@ -357,7 +357,7 @@ std::string TextMaker::aggregateOp() {
     shape({false, true, false});
   else if (name == "softmax_entropy")
     shape({false, true, false, false});
-  else if (name == "moments")
+  else if (name == "moments" || name == "spread")
     shape({false, true, false, false, false});
   else if (name == "logsumexp")
     shape({false, false});

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// The shipped ones by name, and five whose text is nowhere else in the
+// The shipped ones by name, and six whose text is nowhere else in the
 // project: the compiler must take them as it takes its own.
 //
 //===----------------------------------------------------------------------===//
@@ -197,6 +197,60 @@ attn.monoid @participation cocycle stats(f32) components(unit, value, unit)
 }
 )mlir";
 
+/// Softmax with how far the mean of the scores is below the largest one, and
+/// their variance: sums of distances, which a shift moves with the statistic.
+static const char *const spreadText = R"mlir(
+attn.monoid @spread cocycle stats(f32) components(value, unit, unit, unit)
+    outputs("o", "gap", "variance") {
+  identity {
+    %ninf = arith.constant 0xFF800000 : f32
+    attn.yield %ninf : f32
+  }
+  combine {
+  ^bb0(%a: f32, %b: f32):
+    %m = arith.maximumf %a, %b : f32
+    attn.yield %m : f32
+  }
+  rescale {
+  ^bb0(%from: f32, %to: f32):
+    %d = arith.subf %from, %to : f32
+    %r = math.exp %d : f32
+    attn.yield %r : f32
+  }
+  shift {
+  ^bb0(%from: f32, %to: f32, %sum: f32, %first: f32, %second: f32):
+    %d = arith.subf %from, %to : f32
+    %more = arith.mulf %d, %sum : f32
+    %moved = arith.addf %first, %more : f32
+    %both = arith.addf %first, %moved : f32
+    %squares = arith.mulf %d, %both : f32
+    %moved2 = arith.addf %second, %squares : f32
+    attn.yield %sum, %moved, %moved2 : f32, f32, f32
+  }
+  lift {
+  ^bb0(%s: f32):
+    %one = arith.constant 1.0 : f32
+    %zero = arith.constant 0.0 : f32
+    attn.yield %s, %one, %one, %zero, %zero : f32, f32, f32, f32, f32
+  }
+  finalize {
+  ^bb0(%m: f32, %acc: f32, %sum: f32, %first: f32, %second: f32):
+    %zero = arith.constant 0.0 : f32
+    %empty = arith.cmpf oeq, %sum, %zero : f32
+    %quot = arith.divf %acc, %sum : f32
+    %o = arith.select %empty, %zero, %quot : f32
+    %e1 = arith.divf %first, %sum : f32
+    %e2 = arith.divf %second, %sum : f32
+    %below = arith.negf %e1 : f32
+    %square = arith.mulf %e1, %e1 : f32
+    %rest = arith.subf %e2, %square : f32
+    %gap = arith.select %empty, %zero, %below : f32
+    %variance = arith.select %empty, %zero, %rest : f32
+    attn.yield %o, %gap, %variance : f32, f32, f32
+  }
+}
+)mlir";
+
 const std::vector<MonoidInfo> &attn::fuzz::allMonoids() {
   static const std::vector<MonoidInfo> monoids = [] {
     std::vector<MonoidInfo> all;
@@ -233,6 +287,8 @@ const std::vector<MonoidInfo> &attn::fuzz::allMonoids() {
     add("moments", Monoid::softmax, {"o", "mean", "power"}, momentsText);
     add("share", Monoid::sigmoid, {"o", "total"}, shareText);
     add("participation", Monoid::softmax, {"o", "ratio"}, participationText)
+        .drawnApart = true;
+    add("spread", Monoid::softmax, {"o", "gap", "variance"}, spreadText)
         .drawnApart = true;
     return all;
   }();

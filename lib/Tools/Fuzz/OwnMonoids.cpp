@@ -56,8 +56,12 @@ static RowResult reduce(const std::string &monoid, const Row &row, int64_t dv,
     else
       w[i] = round(std::exp(round(s[i] - most)));
     total = sum(total + w[i]);
-    first = sum(first + round(w[i] * s[i]));
-    second = sum(second + round(w[i] * round(s[i] * s[i])));
+    double x = monoid == "spread" ? round(s[i] - most) : s[i];
+    // What has no weight may be as far off as it likes.
+    if (w[i] != 0 || monoid != "spread") {
+      first = sum(first + round(w[i] * x));
+      second = sum(second + round(w[i] * round(x * x)));
+    }
     squares = sum(squares + round(w[i] * w[i]));
   }
   if (monoid == "softmax2") {
@@ -71,6 +75,12 @@ static RowResult reduce(const std::string &monoid, const Row &row, int64_t dv,
   if (monoid == "moments") {
     result.scalars[0] = round(round(first) / round(total));
     result.scalars[1] = round(round(second) / round(total));
+  }
+  if (monoid == "spread") {
+    double mean = round(round(first) / round(total));
+    result.scalars[0] = -mean;
+    result.scalars[1] =
+        round(round(round(second) / round(total)) - round(mean * mean));
   }
   if (monoid == "participation")
     result.scalars[0] = round(round(total * total) / round(squares));
