@@ -438,3 +438,17 @@ tile_gpu.kernel @transposed_vector(%X: memref<?xf32>) {
   }
   tile_gpu.return
 }
+
+// -----
+
+tile_gpu.kernel @exact_parts(%z: bf16, %w: f32) {
+  tile_gpu.role "compute" warps(4) {
+  ^bb0(%warp: i32):
+    %x = tile.fill %z : bf16 -> !tile.tile<16x32xbf16>
+    %y = tile.fill %w : f32 -> !tile.tile<32x16xf32>
+    // expected-error @+1 {{expected sides of one type on GPUs, but got '!tile.tile<16x32xbf16>' and '!tile.tile<32x16xf32>'}}
+    %o = tile.dot %x, %y : !tile.tile<16x32xbf16>, !tile.tile<32x16xf32> -> !tile.tile<16x16xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

@@ -27,10 +27,13 @@ tile.kernel @left(%K: !in, %V: !in, %S: !in, %n: index, %block: index) {
 }
 
 // Pairs of bf16 are neighbours in a row, and matrix units want rows: the operand
-// is transposed first, 16 x 16 elements at a time.
+// is transposed first, as words of two neighbours, of whose halves two rows are
+// made.
 // CHECK-LABEL: tile.kernel @left_half
-// AMX-COUNT-64: vector.shuffle %{{.*}} : vector<16xbf16>, vector<16xbf16>
-// AMX: vector.store %{{.*}} : memref<64x32xbf16>, vector<16xbf16>
+// AMX-COUNT-128: vector.shuffle %{{.*}} : vector<16xi32>, vector<16xi32>
+// AMX: vector.shuffle %{{.*}}, %{{.*}} [0, 2, 4, {{.*}}, 62] : vector<32xbf16>, vector<32xbf16>
+// AMX: vector.shuffle %{{.*}}, %{{.*}} [1, 3, 5, {{.*}}, 63] : vector<32xbf16>, vector<32xbf16>
+// AMX: vector.store %{{.*}} : memref<64x32xbf16>, vector<32xbf16>
 // AMX: tdpbf16ps
 tile.kernel @left_half(%K: !half, %V: !half, %S: !in, %n: index, %block: index) {
   %c0 = arith.constant 0 : index
@@ -84,5 +87,19 @@ tile.kernel @columns(%X: !in, %L: memref<?xf32, strided<[?]>>, %O: memref<?x32xf
     tile.yield %s : f32
   } -> !tile.tile<64x32xf32>
   tile.store %y, %O[%c0, %c0] : !tile.tile<64x32xf32>, memref<?x32xf32, strided<[?, 1]>>
+  tile.return
+}
+
+// Columns that are no words of 32 rows: 16 x 16 elements at a time.
+// CHECK-LABEL: tile.kernel @left_narrow
+// AMX-COUNT-64: vector.shuffle %{{.*}} : vector<16xbf16>, vector<16xbf16>
+// AMX: vector.store %{{.*}} : memref<48x32xbf16>, vector<16xbf16>
+// AMX: tdpbf16ps
+tile.kernel @left_narrow(%K: memref<?x48xbf16, strided<[?, 1]>>, %V: !half, %S: !in, %n: index, %block: index) {
+  %c0 = arith.constant 0 : index
+  %k = tile.load %K[%c0, %c0] rows(%c0 to %n) : memref<?x48xbf16, strided<[?, 1]>> -> !tile.tile<32x48xbf16>
+  %v = tile.load %V[%c0, %c0] rows(%c0 to %n) : !half -> !tile.tile<32x64xbf16>
+  %s = tile.dot %k, %v transpose_lhs : !tile.tile<32x48xbf16>, !tile.tile<32x64xbf16> -> !tile.tile<48x64xf32>
+  tile.store %s, %S[%c0, %c0] : !tile.tile<48x64xf32>, !in
   tile.return
 }

@@ -173,6 +173,10 @@ LogicalResult ComputeLowering::lowerTurnedDot(tile::DotOp op) {
 }
 
 LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
+  if (op.getLhs().getType().getElementType() !=
+      op.getRhs().getType().getElementType())
+    return op.emitOpError("expected sides of one type on GPUs, but got ")
+           << op.getLhs().getType() << " and " << op.getRhs().getType();
   bool isGroupTurned = isTurned(op.getType()) && scope == Scope::Warpgroup;
   if (isTurned(op.getType()) && !isGroupTurned)
     return lowerTurnedDot(op);

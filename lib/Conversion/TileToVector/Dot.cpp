@@ -10,7 +10,7 @@
 //   panels  f32 outer products: a block of rows times one panel, accumulators
 //           in vector registers, one broadcast of the left operand per row
 //   pairs   the same on pairs of bf16 with vdpbf16ps
-//   AMX     16x32 by 32x16 bf16 tile products, two by two
+//   AMX     tile products of bf16 (Amx.cpp)
 //
 // The accumulator block stays in registers over the whole K of the tile, so a
 // running output is read, rescaled and written once per key tile.
@@ -52,8 +52,6 @@ struct MicroKernel {
 
 static Value packRows(VectorContext &ctx, Value value, Layout layout,
                       Location loc);
-static Value packPairs(VectorContext &ctx, Value rows, TileType type,
-                       Location loc);
 static void scaleRows(VectorContext &ctx, Value from, Value scale, Value to,
                       TileType type, Location loc);
 static DotOp findRowReader(VectorContext &ctx, DotOp op);
@@ -65,12 +63,6 @@ static void dotPanels(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
                       Value acc, Value scale, Value out);
 static void dotPairs(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
                      Value acc, Value scale, Value out);
-static void configureAmx(VectorContext &ctx);
-static void dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
-                   Value acc, Value out);
-
-/// Rows of an AMX tile, and bf16 columns of its left operand.
-static constexpr int64_t amxRows = 16, amxDepth = 32;
 
 /// Rows of accumulators beside one panel: they, the panel's vectors and one
 /// broadcast must fit the register file.
@@ -93,6 +85,16 @@ static bool usesAmx(VectorContext &ctx, DotOp op) {
          op.getType().getRows() % amxRows == 0;
 }
 
+/// Whether AMX multiplies a left operand of bf16 and parts of one of f32.
+static bool usesParts(VectorContext &ctx, DotOp op) {
+  return op.getLhs().getType().getElementType().isBF16() &&
+         op.getRhs().getType().getElementType().isF32() &&
+         ctx.target.hasAmxBf16 && ctx.target.hasBf16Dot &&
+         !op.getTransposeRhs() && op.getDepth() % amxDepth == 0 &&
+         op.getType().getRows() % amxDepth == 0 &&
+         op.getType().getCols() % pairColumns == 0;
+}
+
 /// What a loop carries from one turn to the next.
 static bool isCarried(Value value) {
   auto argument = dyn_cast<BlockArgument>(value);
@@ -100,6 +102,8 @@ static bool isCarried(Value value) {
 }
 
 Layout mlir::tile::rhsLayout(VectorContext &ctx, DotOp op) {
+  if (usesParts(ctx, op))
+    return Layout::PairParts;
   // One row reads all of it once: what is computed is not worth packing. Nor is
   // what a loop changes in each turn.
   auto load = op.getRhs().getDefiningOp<LoadOp>();
@@ -113,15 +117,20 @@ Layout mlir::tile::rhsLayout(VectorContext &ctx, DotOp op) {
 }
 
 /// The packed form of `value` in `layout`, packing it when needed.
-static FailureOr<Value> packed(VectorContext &ctx, Value value, Layout layout,
-                               Location loc) {
+static FailureOr<Value> packed(VectorContext &ctx, DotOp op, Layout layout) {
+  Location loc = op.getLoc();
+  Value value = op.getRhs();
   if (layout == Layout::RowMajor)
     return ctx.buffer(value);
   auto it = ctx.packedBuffers.find({value, static_cast<int>(layout)});
   if (it != ctx.packedBuffers.end())
     return it->second;
-  if (Value rows = packRows(ctx, value, layout, loc))
+  if (Value rows = packRows(ctx, value, layout, loc)) {
+    // Others of the block read them too.
+    if (value.getParentBlock() == op->getBlock())
+      ctx.packedBuffers[{value, static_cast<int>(layout)}] = rows;
     return rows;
+  }
   emitError(loc, "expected the right operand of tile.dot to be of f32, or a "
                  "tile.load");
   return failure();
@@ -147,6 +156,8 @@ static Value packRows(VectorContext &ctx, Value value, Layout layout,
       layout == Layout::Panels || layout == Layout::PanelsTransposed;
   if (rows && layout == Layout::Pairs && type.getElementType().isBF16())
     return packPairs(ctx, rows, type, loc);
+  if (rows && layout == Layout::PairParts)
+    return packParts(ctx, rows, type, loc);
   if (!rows || !isPanels || !type.getElementType().isF32() ||
       type.isRowVector())
     return {};
@@ -187,69 +198,22 @@ static Value packRows(VectorContext &ctx, Value value, Layout layout,
   return into;
 }
 
-/// [N / 16][K / 2][16][2] of rows KxN.
-static Value packPairs(VectorContext &ctx, Value rows, TileType type,
-                       Location loc) {
-  Value into = ctx.allocateFlat(type.getNumElements(), type.getElementType());
-  SmallVector<int64_t> interleave;
-  for (int64_t lane = 0; lane < pairColumns; ++lane)
-    interleave.append({lane, pairColumns + lane});
-  ctx.loop(type.getRows(), 2, loc, [&](Value k) {
-    Value next = ctx.builder.createOrFold<arith::AddIOp>(loc, k, ctx.index(1));
-    ctx.loop(type.getCols(), pairColumns, loc, [&](Value col) {
-      Value pair = vector::ShuffleOp::create(
-          ctx.builder, loc, ctx.loadVector(rows, {k, col}, pairColumns),
-          ctx.loadVector(rows, {next, col}, pairColumns), interleave);
-      Value offset = ctx.builder.createOrFold<arith::AddIOp>(
-          loc,
-          ctx.builder.createOrFold<arith::MulIOp>(loc, k,
-                                                  ctx.index(pairColumns)),
-          ctx.builder.createOrFold<arith::MulIOp>(loc, col,
-                                                  ctx.index(type.getRows())));
-      ctx.storeVector(pair, into, offset);
-    });
-  });
-  return into;
-}
-
-/// Scratch with the transpose of a tile of 16-bit elements.
-static Value transposeRows(VectorContext &ctx, Value value, Location loc) {
-  auto type = cast<TileType>(value.getType());
-  Value rows = ctx.buffer(value);
-  Value into =
-      ctx.allocate(TileType::get(ctx.builder.getContext(), type.getCols(),
-                                 type.getRows(), type.getElementType()));
-  auto at = [&](Value base, int64_t offset) -> Value {
-    return ctx.builder.createOrFold<arith::AddIOp>(loc, base,
-                                                   ctx.index(offset));
-  };
-  ctx.loop(type.getRows(), pairColumns, loc, [&](Value row) {
-    ctx.loop(type.getCols(), pairColumns, loc, [&](Value col) {
-      SmallVector<Value> block;
-      for (int64_t i = 0; i < pairColumns; ++i)
-        block.push_back(ctx.loadVector(rows, {at(row, i), col}, pairColumns));
-      transposeLanes(ctx.builder, loc, block);
-      for (int64_t i = 0; i < pairColumns; ++i)
-        ctx.storeVector(block[i], into, {at(col, i), row});
-    });
-  });
-  return into;
-}
-
 LogicalResult mlir::tile::lowerDot(VectorContext &ctx, DotOp op) {
   Location loc = op.getLoc();
-  FailureOr<Value> rhs = packed(ctx, op.getRhs(), rhsLayout(ctx, op), loc);
+  Layout layout = rhsLayout(ctx, op);
+  FailureOr<Value> rhs = packed(ctx, op, layout);
   if (failed(rhs))
     return failure();
   Value lhs = ctx.buffer(op.getLhs());
   // Pairs are of neighbours in a row.
-  if (op.getTransposeLhs() && usesPairs(ctx, op))
-    lhs = transposeRows(ctx, op.getLhs(), loc);
+  bool hasParts = layout == Layout::PairParts;
+  if (op.getTransposeLhs() && (usesPairs(ctx, op) || hasParts))
+    lhs = transposePairs(ctx, op.getLhs(), loc);
   Value acc = op.getAcc() ? ctx.buffer(op.getAcc()) : Value();
   Value scale = op.getScale() ? ctx.buffer(op.getScale()) : Value();
   Value out = ctx.resultBuffer(
       op.getResult(), op.getAcc() ? ValueRange(op.getAcc()) : ValueRange(), op);
-  if (usesAmx(ctx, op)) {
+  if (usesAmx(ctx, op) || hasParts) {
     configureAmx(ctx);
     if (acc) {
       if (scale)
@@ -257,7 +221,7 @@ LogicalResult mlir::tile::lowerDot(VectorContext &ctx, DotOp op) {
       else
         ctx.copy(acc, out, op.getType(), loc);
     }
-    dotAmx(ctx, op, lhs, *rhs, acc, out);
+    dotAmx(ctx, op, lhs, *rhs, acc, out, hasParts ? numExactParts : 1);
     return success();
   }
   auto load = op.getAcc() ? op.getAcc().getDefiningOp<LoadOp>() : LoadOp();
@@ -599,162 +563,4 @@ static void dotPairs(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
         .getResult(0);
   };
   outerProducts(ctx, op, kernel);
-}
-
-//===----------------------------------------------------------------------===//
-// AMX
-//===----------------------------------------------------------------------===//
-
-/// Address of element `offset` elements into `memref`, from its strided form.
-static Value addressOf(OpBuilder &builder, Location loc, Value memref,
-                       ValueRange indices) {
-  auto type = cast<MemRefType>(memref.getType());
-  int64_t bytes = type.getElementTypeBitWidth() / 8;
-  auto [strides, offset] = type.getStridesAndOffset();
-  Value base =
-      memref::ExtractAlignedPointerAsIndexOp::create(builder, loc, memref);
-  auto constant = [&](int64_t value) -> Value {
-    return arith::ConstantIndexOp::create(builder, loc, value);
-  };
-  auto add = [&](Value value, int64_t factor) {
-    base = builder.createOrFold<arith::AddIOp>(
-        loc, base,
-        builder.createOrFold<arith::MulIOp>(loc, value,
-                                            constant(factor * bytes)));
-  };
-  if (ShapedType::isDynamic(offset)) {
-    auto metadata =
-        memref::ExtractStridedMetadataOp::create(builder, loc, memref);
-    add(metadata.getOffset(), 1);
-  } else if (offset) {
-    add(constant(offset), 1);
-  }
-  for (auto [value, stride] : llvm::zip(indices, strides))
-    add(value, stride);
-  Value address =
-      arith::IndexCastOp::create(builder, loc, builder.getI64Type(), base);
-  return LLVM::IntToPtrOp::create(
-      builder, loc, LLVM::LLVMPointerType::get(builder.getContext()), address);
-}
-
-static void amxCall(OpBuilder &builder, Location loc, StringRef name,
-                    ArrayRef<int64_t> tiles, Value pointer = {},
-                    int64_t stride = 0) {
-  SmallVector<Value> operands;
-  for (int64_t tile : tiles)
-    operands.push_back(LLVM::ConstantOp::create(
-        builder, loc, builder.getI8Type(), builder.getI8IntegerAttr(tile)));
-  if (pointer) {
-    operands.push_back(pointer);
-    if (stride)
-      operands.push_back(
-          LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
-                                   builder.getI64IntegerAttr(stride)));
-  }
-  LLVM::CallIntrinsicOp::create(builder, loc, builder.getStringAttr(name),
-                                operands);
-}
-
-static void configureAmx(VectorContext &ctx) {
-  if (ctx.amxConfigured)
-    return;
-  ctx.amxConfigured = true;
-  // Tile palette 1: every register 16 rows of 64 bytes. Layout of the 64-byte
-  // configuration: Intel SDM, LDTILECFG.
-  OpBuilder::InsertionGuard guard(ctx.builder);
-  Value config = ctx.allocateFlat(64, ctx.builder.getI8Type());
-  ctx.builder.setInsertionPointAfterValue(config);
-  Location loc = ctx.kernel.getLoc();
-  SmallVector<int8_t> bytes(64, 0);
-  bytes[0] = 1;
-  for (int64_t tile = 0; tile < 8; ++tile) {
-    bytes[16 + 2 * tile] = 64;
-    bytes[48 + tile] = amxRows;
-  }
-  VectorType type = ctx.vec(64, ctx.builder.getI8Type());
-  Value image =
-      ctx.constant(DenseElementsAttr::get(type, ArrayRef<int8_t>(bytes)));
-  ctx.storeVector(image, config, ctx.index(0));
-  amxCall(ctx.builder, loc, "llvm.x86.ldtilecfg", {},
-          addressOf(ctx.builder, loc, config, ValueRange{ctx.index(0)}));
-}
-
-void mlir::tile::releaseAmx(VectorContext &ctx) {
-  amxCall(ctx.builder, ctx.kernel.getLoc(), "llvm.x86.tilerelease", {});
-}
-
-static void dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
-                   Value acc, Value out) {
-  Location loc = op.getLoc();
-  TileType type = op.getType();
-  int64_t depth = op.getDepth();
-  int64_t rows = type.getRows(), cols = type.getCols();
-  auto strideBytes = [](Value memref) {
-    auto type = cast<MemRefType>(memref.getType());
-    return type.getStridesAndOffset().first[0] * type.getElementTypeBitWidth() /
-           8;
-  };
-  int64_t lhsStride = strideBytes(lhs), outStride = strideBytes(out);
-  Ahead ahead(ctx, llvm::divideCeil(rows, 2 * amxRows),
-              llvm::divideCeil(cols, 2 * pairColumns));
-
-  // Accumulators 0..3 as [row tile][column tile], left 4..5, right 6..7.
-  auto block = [&](Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
-    auto at = [&](Value base, int64_t offset) -> Value {
-      return ctx.builder.createOrFold<arith::AddIOp>(loc, base,
-                                                     ctx.index(offset));
-    };
-    ahead.ask(r0, 2 * amxRows, c0, 2 * pairColumns);
-    SmallVector<Value> outAddress;
-    for (int64_t i = 0; i < rowTiles; ++i)
-      for (int64_t j = 0; j < colTiles; ++j) {
-        outAddress.push_back(addressOf(
-            ctx.builder, loc, out,
-            ValueRange{at(r0, i * amxRows), at(c0, j * pairColumns)}));
-        if (acc)
-          amxCall(ctx.builder, loc, "llvm.x86.tileloadd64", {i * 2 + j},
-                  outAddress.back(), outStride);
-        else
-          amxCall(ctx.builder, loc, "llvm.x86.tilezero", {i * 2 + j});
-      }
-    ctx.loop(depth, amxDepth, loc, [&](Value k) {
-      for (int64_t i = 0; i < rowTiles; ++i)
-        amxCall(ctx.builder, loc, "llvm.x86.tileloadd64", {4 + i},
-                addressOf(ctx.builder, loc, lhs,
-                          ValueRange{at(r0, i * amxRows), k}),
-                lhsStride);
-      for (int64_t j = 0; j < colTiles; ++j) {
-        // Block [column tile][K / 2][16][2].
-        Value offset = ctx.builder.createOrFold<arith::AddIOp>(
-            loc,
-            ctx.builder.createOrFold<arith::MulIOp>(
-                loc, at(c0, j * pairColumns), ctx.index(depth)),
-            ctx.builder.createOrFold<arith::MulIOp>(loc, k,
-                                                    ctx.index(pairColumns)));
-        amxCall(ctx.builder, loc, "llvm.x86.tileloadd64", {6 + j},
-                addressOf(ctx.builder, loc, rhs, ValueRange{offset}), 64);
-      }
-      for (int64_t i = 0; i < rowTiles; ++i)
-        for (int64_t j = 0; j < colTiles; ++j)
-          amxCall(ctx.builder, loc, "llvm.x86.tdpbf16ps",
-                  {i * 2 + j, 4 + i, 6 + j});
-    });
-    for (int64_t i = 0; i < rowTiles; ++i)
-      for (int64_t j = 0; j < colTiles; ++j)
-        amxCall(ctx.builder, loc, "llvm.x86.tilestored64", {i * 2 + j},
-                outAddress[i * colTiles + j], outStride);
-  };
-  auto rowBlock = [&](Value r0, int64_t rowTiles) {
-    int64_t whole = cols / (2 * pairColumns) * (2 * pairColumns);
-    if (whole)
-      ctx.loop(whole, 2 * pairColumns, loc,
-               [&](Value c0) { block(r0, c0, rowTiles, 2); });
-    if (cols > whole)
-      block(r0, ctx.index(whole), rowTiles, 1);
-  };
-  int64_t wholeRows = rows / (2 * amxRows) * (2 * amxRows);
-  if (wholeRows)
-    ctx.loop(wholeRows, 2 * amxRows, loc, [&](Value r0) { rowBlock(r0, 2); });
-  if (rows > wholeRows)
-    rowBlock(ctx.index(wholeRows), 1);
 }

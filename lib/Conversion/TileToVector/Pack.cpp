@@ -293,6 +293,7 @@ mlir::tile::panelPosition(VectorContext &ctx, Value n, int64_t total,
 static Layout transposed(Layout layout) {
   switch (layout) {
   case Layout::RowMajor:
+  case Layout::PairParts:
     break;
   case Layout::Panels:
     return Layout::PanelsTransposed;
@@ -430,6 +431,7 @@ static LogicalResult packLoad(VectorContext &ctx, LoadOp op, Layout layout,
                               Value into) {
   switch (op.getTransposed() ? transposed(layout) : layout) {
   case Layout::RowMajor:
+  case Layout::PairParts:
     return failure();
   case Layout::Panels:
     packPanels(ctx, op, into);
@@ -458,8 +460,12 @@ LogicalResult mlir::tile::lowerLoad(VectorContext &ctx, LoadOp op) {
     openInPlace(ctx, op);
     return success();
   }
-  for (Layout layout : layoutsNeeded(ctx, op.getResult())) {
-    if (layout == Layout::RowMajor)
+  SmallVector<Layout> layouts = layoutsNeeded(ctx, op.getResult());
+  // Those of rows are there for all that is made of rows.
+  bool needsRows = llvm::is_contained(layouts, Layout::RowMajor) ||
+                   llvm::is_contained(layouts, Layout::PairParts);
+  for (Layout layout : layouts) {
+    if (layout == Layout::RowMajor || layout == Layout::PairParts)
       continue;
     Type stored = layout == Layout::Pairs || layout == Layout::PairsTransposed
                       ? Type(ctx.builder.getBF16Type())
@@ -469,7 +475,7 @@ LogicalResult mlir::tile::lowerLoad(VectorContext &ctx, LoadOp op) {
     if (failed(packLoad(ctx, op, layout, into)))
       return failure();
   }
-  if (!llvm::is_contained(layoutsNeeded(ctx, op.getResult()), Layout::RowMajor))
+  if (!needsRows)
     return success();
   Value out = ctx.buffers[op.getResult()] = ctx.allocate(type);
   if (op.getTransposed() && !op.getVector()) {

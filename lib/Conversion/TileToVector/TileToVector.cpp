@@ -109,6 +109,8 @@ static LogicalResult lowerOp(VectorContext &ctx, Operation *op) {
       .Case([&](FillOp fill) { return lowerFill(ctx, fill); })
       .Case([&](DotOp dot) { return lowerDot(ctx, dot); })
       .Case([&](MapOp map) {
+        if (packRounded(ctx, map))
+          return success();
         ReduceOp fused = fusableReduce(ctx, map);
         if (fused)
           ctx.alreadyLowered.insert(fused);

@@ -39,8 +39,7 @@ static bool selectsLower(MapOp map) {
          (predicate == Predicate::sge || predicate == Predicate::sgt);
 }
 
-/// What `map` rounds, if it does nothing else.
-static Value roundedBy(MapOp map) {
+Value mlir::tile::roundedBy(MapOp map) {
   if (map.getNumResults() != 1 || map.getInputs().size() != 1)
     return {};
   Block &body = map.getBody().front();

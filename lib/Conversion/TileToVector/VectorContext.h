@@ -16,6 +16,7 @@
 //
 //   panels   f32  [N / NR][K][NR]        one NR-wide panel is streamed over K
 //   pairs    bf16 [N / 16][K / 2][16][2] what AMX tiles and vdpbf16ps read
+//   parts    the same three times: f32 as a sum of three bf16
 //
 // The ops of a kernel are visited in order; each emits its loops in front of
 // itself and records where its results are. States that are carried by loops
@@ -47,6 +48,7 @@ enum class Layout {
   PanelsTransposed, // rhs NxK (transpose_rhs) as [N / NR][K][NR]
   Pairs,            // rhs KxN as [N / 16][K / 2][16][2]
   PairsTransposed,  // rhs NxK as [N / 16][K / 2][16][2]
+  PairParts,        // rhs KxN of f32 as [part][N / 16][K / 2][16][2]
 };
 
 /// Transposes `rows`, as many vectors as lanes, in place.
@@ -158,6 +160,8 @@ struct Ahead {
 bool hasLowerLhs(DotOp op);
 /// Whether nobody reads what the product has right of its diagonal.
 bool readsLowerOnly(DotOp op);
+/// What `map` rounds, if it does nothing else.
+Value roundedBy(MapOp map);
 
 //===--- Structure (TileToVector.cpp) ---===//
 /// Whether the results are needed in row-major form or packed.
@@ -194,7 +198,28 @@ Layout rhsLayout(VectorContext &ctx, DotOp op);
 /// Packs what was computed for each dot that has it on the right.
 void packComputed(VectorContext &ctx, Value value);
 LogicalResult lowerDot(VectorContext &ctx, DotOp op);
+
+//===--- Pairs of bf16 (Pairs.cpp) ---===//
+/// Parts of bf16 that have all bits of an f32.
+constexpr int64_t numExactParts = 3;
+/// Layout::Pairs of rows KxN; of f32 they are rounded.
+Value packPairs(VectorContext &ctx, Value rows, TileType type, Location loc);
+/// Layout::PairParts of rows KxN of f32. Numbers below 2^-126 count as 0, and
+/// those that bf16 rounds to infinity as that.
+Value packParts(VectorContext &ctx, Value rows, TileType type, Location loc);
+/// Packs what a map only rounds where products alone read it on the right.
+bool packRounded(VectorContext &ctx, MapOp map);
+/// Scratch with the transpose of a tile of 16-bit elements.
+Value transposePairs(VectorContext &ctx, Value value, Location loc);
+
+//===--- AMX (Amx.cpp) ---===//
+/// Rows of an AMX tile, and bf16 columns of its left operand.
+constexpr int64_t amxRows = 16, amxDepth = 32;
+void configureAmx(VectorContext &ctx);
 void releaseAmx(VectorContext &ctx);
+/// `numParts`: of the right operand, one behind the other.
+void dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs, Value acc,
+            Value out, int64_t numParts);
 
 //===--- Elementwise (MapReduce.cpp) ---===//
 /// The reduce that directly follows `op` and reads its results, if any.

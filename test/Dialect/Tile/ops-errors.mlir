@@ -92,7 +92,7 @@ func.func @fill_c1(%x: f32) {
 // -----
 
 func.func @dot_c1(%a: !tile.tile<8x16xf32>, %b: !tile.tile<16x4xbf16>) {
-  // expected-error@+1 {{expected both sides to be of one float type, but got}}
+  // expected-error@+1 {{expected both sides to be of one float type, or the left one of bf16 and the right one of f32, but got}}
   %c = tile.dot %a, %b : !tile.tile<8x16xf32>, !tile.tile<16x4xbf16> -> !tile.tile<8x4xf32>
   return
 }

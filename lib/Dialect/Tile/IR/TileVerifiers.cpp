@@ -281,9 +281,11 @@ LogicalResult FillOp::verify() {
 LogicalResult DotOp::verify() {
   TileType lhs = getLhs().getType(), rhs = getRhs().getType();
   // (C1)
+  bool isExact = lhs.getElementType().isBF16() && rhs.getElementType().isF32();
   if (!isa<FloatType>(lhs.getElementType()) ||
-      lhs.getElementType() != rhs.getElementType())
-    return emitOpError("expected both sides to be of one float type, but got ")
+      (lhs.getElementType() != rhs.getElementType() && !isExact))
+    return emitOpError("expected both sides to be of one float type, or the "
+                       "left one of bf16 and the right one of f32, but got ")
            << lhs << " and " << rhs;
   // (C2)
   int64_t depth = getTransposeRhs() ? rhs.getCols() : rhs.getRows();

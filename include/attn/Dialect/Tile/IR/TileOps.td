@@ -153,7 +153,9 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
     rhs KxC (or CxK), acc RxC f32 (absent: 0), scale Rx1 f32 (absent: 1). Sums
     are in f32; the order of additions over K is the target's, fixed for a given
     schedule. With `tf32` the sides, of f32, may be rounded to tf32 first, on
-    targets that multiply tf32.
+    targets that multiply tf32. A left side of bf16 beside a right one of f32 is
+    taken for its own numbers in f32, on CPUs alone; numbers on the right below
+    2^-126, and what is left of one there, may count as 0.
 
     With `ramp`, a scalar f32, column c of the result gets `ramp * c` added. A
     bias that is linear in the key, such as ALiBi, then needs no pass over the
@@ -181,7 +183,7 @@ def Tile_DotOp : Tile_Op<"dot", [Pure, AttrSizedOperandSegments]> {
   let arguments = (ins
     Arg<Tile_TileType, "Left side, RxK, or KxR with `transpose_lhs`.">:$lhs,
     Arg<Tile_TileType, "Right side, KxC, or CxK with `transpose_rhs`, of the "
-        "left side's element type.">:$rhs,
+        "left side's element type, or of f32 beside bf16.">:$rhs,
     Arg<Optional<Tile_TileType>, "What the product is added to, RxC in f32; 0 "
         "if absent.">:$acc,
     Arg<Optional<Tile_TileType>, "Factor of each row of `acc`, Rx1 in f32; 1 "
