@@ -470,6 +470,40 @@ def test_other_types():
             check(str(dtype), got, want, bound)
 
 
+def test_infinite_and_large_values():
+    """Where values and states of f32 are parts of bf16, no part makes another
+    number of what is infinite, NaN, or next to the largest."""
+    try:
+        from ml_dtypes import bfloat16
+    except ImportError:
+        return
+    for words in ({}, {"beta": 1}):
+        q, k, v = inputs(1, 1, 1, 1, 130, 64, 32)
+        k[..., 3] = 0
+        for token, channel, value in ((70, 2, np.inf), (71, 4, -np.inf),
+                                      (72, 6, np.nan), (73, 8, 3e38)):
+            v[0, 0, token, channel] = value
+        q, k, v = (x.astype(bfloat16) for x in (q, k, v))
+        decay = np.full(q.shape[:3], -0.01, "f")
+        given = dict({"beta": np.full(q.shape[:3], 0.5, "f")} if words else {},
+                     decay=decay)
+        _, state = attn.scan(q, k, v, return_state=True, **given)
+        with np.errstate(invalid="ignore", over="ignore"):
+            _, want = recurrence(*(x.astype("d") for x in (q, k, v)), scale=1,
+                                 state=None, **given)
+        got, want = state["S"].astype("d"), want["S"]
+        assert np.isnan(want[..., 6]).all() and not np.isfinite(want[..., 2]).any()
+        assert np.array_equal(np.isfinite(got), np.isfinite(want)), words
+        if not words:
+            # The rule of a sum leaves no doubt which of the two.
+            assert np.array_equal(np.isnan(got), np.isnan(want))
+            assert np.array_equal(got[np.isinf(got)], want[np.isinf(want)])
+        for channel in range(32):
+            if np.isfinite(want[..., channel]).all():
+                check("channel %d" % channel, got[..., channel], want[..., channel],
+                      1e-5)
+
+
 def test_feature_maps():
     q, k, v = inputs(1, 2, 2, 2, 40, 16, 16)
     quadratic = lambda w: np.tril(w) @ v / np.tril(w).sum(-1, keepdims=True)

@@ -25,6 +25,10 @@ using namespace mlir::attn;
 /// Terms of bf16 that a product adds at once.
 static constexpr int64_t narrowDepth = 32;
 
+/// Tokens of a chunk whose products are AMX's: a state is brought to them and
+/// back once in each.
+static constexpr int64_t amxChunk = 64;
+
 //===----------------------------------------------------------------------===//
 // Small helpers
 //===----------------------------------------------------------------------===//
@@ -144,6 +148,11 @@ bool ScanKernel::hasScaledSums(const Chunk &chunk) {
   return chunk.narrowState ||
          (chunkSize > 1 && gates != Gates::key && gates != Gates::value &&
           !scanOp.getWhole() && !scanOp.getLogWeight() && !scanOp.getEraseA());
+}
+
+bool ScanKernel::hasExactParts(const Chunk &chunk) {
+  return hasNarrowReads() && target.hasAmxBf16 && chunk.written == chunk.key &&
+         gates != Gates::value;
 }
 
 void ScanKernel::addNarrowReads(Chunk &chunk, const State &state) {
@@ -400,10 +409,13 @@ void ScanKernel::startBlock(Value block, Value segments) {
     gates = !scanOp.hasChannelGates() ? Gates::head
             : scanOp.getValueGates()  ? Gates::value
                                       : Gates::key;
-  // Products of tokens with each other are the least in chunks of 16.
+  // Products of tokens with each other are the least in chunks of 16; sums of
+  // a delta rule, three to a term, would be less exact in longer ones.
   chunkSize = scanOp.getChunk().value_or(narrowDepth);
   if (!scanOp.getChunk() && !hasNarrowReads())
     chunkSize = 16;
+  else if (!scanOp.getChunk() && target.hasAmxBf16 && !scanOp.getDelta())
+    chunkSize = amxChunk;
   levels = llvm::Log2_64(chunkSize);
 
   if (takesTurns(scanOp) && !segments) {

@@ -129,6 +129,9 @@ private:
   /// weights rounded to bf16, which outputs are themselves.
   bool hasNarrowReads();
   void addNarrowReads(Chunk &chunk, const State &state);
+  /// Whether keys of bf16 meet states and values of f32 in products that lose
+  /// nothing (Amx.cpp).
+  bool hasExactParts(const Chunk &chunk);
   /// Whether factors of a row are those of its sums, not of the query.
   bool hasScaledSums(const Chunk &chunk);
   /// Asks for the rows that the next chunk loads.
@@ -149,6 +152,7 @@ private:
                   Value ownRest);
   std::pair<Value, Value> largestBefore(Value own, Value gate, Value first);
   void addLogWeights(Chunk &chunk, const State &state);
+  Value knownOf(const Chunk &chunk, const State &state);
   void addErased(Chunk &chunk, const State &state);
   Value solve(Value system, Value rhs);
   /// Weights times values, added to `sum`; of no weights that alone.

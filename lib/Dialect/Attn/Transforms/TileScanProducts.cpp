@@ -101,6 +101,14 @@ Value ScanKernel::toEnd(const Chunk &chunk, Value keys) {
   return multiply(keys, rest, keyRows());
 }
 
+/// What the state has under the keys, as a delta rule reads it.
+Value ScanKernel::knownOf(const Chunk &chunk, const State &state) {
+  if (!hasExactParts(chunk))
+    return times(chunk, chunk.key, state.matrix, /*before=*/false);
+  Value sum = dot(chunk.narrowKey, state.matrix);
+  return chunk.product ? multiply(sum, chunk.product, valueRows()) : sum;
+}
+
 /// What an erase leaves of the values: of the delta rule those that are
 /// written, of others U, beside the values.
 void ScanKernel::addErased(Chunk &chunk, const State &state) {
@@ -108,7 +116,7 @@ void ScanKernel::addErased(Chunk &chunk, const State &state) {
     Value beta = loadNumbers(arg(scanOp.getDelta()), chunk.first, false);
     Value products = pairs(chunk, chunk.key, chunk.key, /*before=*/false,
                            /*diagonal=*/false, chunk.narrowKey);
-    Value known = times(chunk, chunk.key, state.matrix, /*before=*/false);
+    Value known = knownOf(chunk, state);
     Value rest =
         mapOne({chunk.value, known, beta}, valueRows(),
                [&](Value, Value, ValueRange x) {
@@ -157,6 +165,13 @@ ScanKernel::State ScanKernel::advance(const Chunk &chunk, const State &state) {
     Value keys = arg(scanOp.getKey()), values = arg(scanOp.getValue());
     askAhead(keys, headOf(keys), chunk.first);
     askAhead(values, headOf(values), chunk.first);
+  }
+  if (hasExactParts(chunk)) {
+    Value values = chunk.rest ? multiply(chunk.value, chunk.rest, valueRows())
+                              : chunk.value;
+    next.matrix = dot(chunk.narrowKey, values, state.matrix, chunk.totalColumn,
+                      false, /*transposeLhs=*/true);
+    return next;
   }
   Value keys = toEnd(chunk, chunk.written);
   if (gates == Gates::value) {
