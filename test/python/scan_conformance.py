@@ -41,6 +41,13 @@ CASES = {
     "no_past_explicit_zeros": (None, dict(BOTH, past_state=0.0), {}),
     "explicit_scale": (None, BOTH, {"scale": 0.25}),
     "fp16": (None, BOTH, {"q_num_heads": 8, "kind": "e"}),
+    # Not of the operator yet: https://github.com/onnx/onnx/issues/8027. What is
+    # written has gates of value channels then, in the place of beta.
+    "erase_gate": (None, {"decay": 32, "beta": 32, "erase_gate": 32}, {}),
+    "erase_gate_long": (None, {"decay": 32, "beta": 32, "erase_gate": 32},
+                        {"tokens": 70, "q_num_heads": 8}),
+    "erase_gate_decode": (None, {"decay": 4, "beta": 32, "erase_gate": 32,
+                                 "past_state": 0.1}, {"tokens": 1}),
 }
 
 
@@ -50,8 +57,9 @@ def split(array, heads):
 
 
 def linear_attention(attributes, query, key, value, past_state=None, decay=None,
-                     beta=None):
-    """The operator: packed rows [b, t, h d] and states [b, h, dk, dv]."""
+                     beta=None, erase_gate=None):
+    """The operator: packed rows [b, t, h d] and states [b, h, dk, dv]; and what is
+    proposed for gates of what is erased and written, one for each channel."""
     rule = attributes.get("update_rule", "gated_delta")
     heads = attributes["kv_num_heads"]
     q = split(query, attributes["q_num_heads"])
@@ -59,12 +67,17 @@ def linear_attention(attributes, query, key, value, past_state=None, decay=None,
     if decay is not None:
         # One for each head, or for each of its key channels.
         decay = decay if decay.shape[2] == heads else split(decay, heads)
+    erase = None
+    if erase_gate is not None:
+        erase = (k * split(erase_gate, heads), -k)
+        v, beta = v * split(beta, heads), None
     o, state = attn.scan(
         q,
         k,
         v,
         decay=decay if "gated" in rule else None,
         beta=beta if "delta" in rule else None,
+        erase=erase,
         scale=attributes.get("scale", 0.0) or None,
         initial_state=past_state,
         return_state=True,
@@ -86,7 +99,7 @@ def run(folder):
 
 
 def by_definition(attributes, query, key, value, past_state=None, decay=None,
-                  beta=None):
+                  beta=None, erase_gate=None):
     """The same in float64, token by token and head by head."""
     rule = attributes.get("update_rule", "gated_delta")
     hq, heads = attributes["q_num_heads"], attributes["kv_num_heads"]
@@ -103,7 +116,9 @@ def by_definition(attributes, query, key, value, past_state=None, decay=None,
             if "gated" in rule:
                 wide = decay.shape[2] // heads
                 state = np.exp(part(decay, wide))[:, None] * state
-            if "delta" in rule:
+            if erase_gate is not None:
+                v = part(beta, dv) * v - (part(erase_gate, dk) * k) @ state
+            elif "delta" in rule:
                 own = beta[n[0], i, n[1] if beta.shape[2] > 1 else 0].astype("d")
                 v = own * (v - k @ state)
             states[n] = state + np.outer(k, v)
@@ -168,8 +183,9 @@ def draw_case(name, rng):
     }
     if "decay" in others:
         inputs["decay"] = -0.1 * np.abs(normal((b, t, others["decay"])))
-    if "beta" in others:
-        inputs["beta"] = rng.uniform(0, 1, (b, t, others["beta"]))
+    for name in ("beta", "erase_gate"):
+        if name in others:
+            inputs[name] = rng.uniform(0, 1, (b, t, others[name]))
     if "past_state" in others:
         inputs["past_state"] = others["past_state"] * normal((b, heads, d, d))
     return attributes, {name: x.astype(kind) for name, x in inputs.items()}
