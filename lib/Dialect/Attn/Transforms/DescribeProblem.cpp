@@ -8,6 +8,7 @@
 #include "DescribeProblem.h"
 #include "Rungs.h"
 #include "StateUses.h"
+#include "TileDistances.h"
 #include "TileKernel.h"
 #include "TileWarps.h"
 #include "attn/Analysis/CostModel.h"
@@ -246,7 +247,9 @@ mlir::attn::describeProblem(ReductionOpInterface op, MonoidOp monoid,
   problem.wholeTiles =
       monoid.getKind() == MonoidKind::cocycle || problem.hasThreshold;
   problem.listed = whyNotListed(op, monoid, target).empty();
-  problem.listedBits = problem.listed && paysBits(op);
+  // Of a table by distance few tiles read an element for each pair, or bits.
+  bool fewReadPairs = problem.listed && findDistantPairs(op);
+  problem.listedBits = problem.listed && paysBits(op) && !fewReadPairs;
   bool hasMask = !op.getMaskBody().empty();
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
   if (hasMask) {
@@ -258,7 +261,8 @@ mlir::attn::describeProblem(ReductionOpInterface op, MonoidOp monoid,
   // A load, its address, and whether it is there; a bit of a word.
   constexpr int64_t opsOfLoad = 5, opsOfBit = 4;
   countScore(op.getScoreBody(), problem);
-  problem.readsPairs = op.getReducedSide() == Side::keys && scoresReadPairs(op);
+  problem.readsPairs =
+      op.getReducedSide() == Side::keys && scoresReadPairs(op) && !fewReadPairs;
   problem.scoreOps += (problem.readsPairs ? opsOfLoad : 0) +
                       (problem.listedBits ? opsOfBit : 0);
   problem.rowScalars =

@@ -14,6 +14,7 @@
 
 #include "KeyLists.h"
 #include "TileBlock.h"
+#include "TileDistances.h"
 #include "TileElements.h"
 #include "TileLists.h"
 #include "TileSteps.h"
@@ -192,9 +193,8 @@ static SmallVector<Value> evaluateTile(KeyListContext &ctx,
   return loop.getResults();
 }
 
-/// What the elements of a tile say.
-ListedElements mlir::attn::evaluate(KeyListContext &ctx, const KeyLists &into,
-                                    Value number) {
+static ListedElements evaluateElements(KeyListContext &ctx,
+                                       const KeyLists &into, Value number) {
   RowBlock block = listedBlock(ctx, ctx.toI32(number), /*ragged=*/true);
   auto found = [&](bool hasBits) {
     return evaluateTile(ctx, into, block, number, hasBits);
@@ -214,6 +214,23 @@ ListedElements mlir::attn::evaluate(KeyListContext &ctx, const KeyLists &into,
       ctx, hasRoom, {none, none}, [&] { return found(true); },
       [&] { return found(false); });
   return gatherKeys(ctx, keys[0], keys[1]);
+}
+
+ListedElements mlir::attn::evaluate(KeyListContext &ctx, const KeyLists &into,
+                                    Value number) {
+  ListedElements found = evaluateElements(ctx, into, number);
+  if (!listsDistantTiles(ctx))
+    return found;
+  // What is read of its pairs one by one makes a tile a masked one.
+  auto [firstRow, lastRow] = tilePositions(ctx);
+  Value key = ctx.mul(ctx.toI32(number), ctx.i32(ctx.schedule.getBlockK()));
+  Value last = ctx.add(key, ctx.i32(ctx.schedule.getBlockK() - 1));
+  Value isDistant =
+      isDistantTile(ctx, ctx.toI32(firstRow), ctx.toI32(lastRow), key, last);
+  found.someDead =
+      ctx.select(isDistant, found.someDead,
+                 arith::ConstantIntOp::create(ctx.b, ctx.b.getI1Type(), 1));
+  return found;
 }
 
 /// Words of the classes of tiles, as many as a tile has columns: 32 of them
@@ -313,6 +330,8 @@ SmallVector<Value> mlir::attn::classifyByAnalysis(KeyListContext &ctx,
   auto both = [&](Value x, Value y) -> Value {
     return arith::AndIOp::create(ctx.b, x, y);
   };
+  Value firstRow = ctx.toI32(range.firstRow),
+        lastRow = ctx.toI32(range.lastRow);
   auto type = ctx.tileType(keyCols(ctx), 1, ctx.b.getI1Type());
   return classWords(
       ctx, ctx.map(inputs, {type, type}, [&](Value row, Value, ValueRange x) {
@@ -345,6 +364,9 @@ SmallVector<Value> mlir::attn::classifyByAnalysis(KeyListContext &ctx,
             ctx.b, ctx.loc, ctx.maskUniform, sample, range.firstRow,
             range.lastRow, key, last, cell, ofElements);
         Value yes = arith::ConstantIntOp::create(ctx.b, ctx.b.getI1Type(), 1);
+        if (listsDistantTiles(ctx))
+          found.full = both(found.full,
+                            isDistantTile(ctx, firstRow, lastRow, key, last));
         Value settled = arith::OrIOp::create(ctx.b, found.full, found.dead);
         Value open = arith::XOrIOp::create(ctx.b, settled, yes);
         Value some = arith::OrIOp::create(ctx.b, open, found.dead);
@@ -381,6 +403,11 @@ Value mlir::attn::classWithoutReads(KeyListContext &ctx,
   Value isWhole = arith::AndIOp::create(
       ctx.b, found.full,
       ctx.cmp(arith::CmpIPredicate::slt, number, range.endWhole));
+  if (listsDistantTiles(ctx))
+    isWhole = arith::AndIOp::create(
+        ctx.b, isWhole,
+        isDistantTile(ctx, ctx.toI32(range.firstRow), ctx.toI32(range.lastRow),
+                      key, last));
   return ctx.select(isWhole, ctx.i32(KeyLists::whole),
                     ctx.select(found.dead, ctx.i32(KeyLists::dead),
                                ctx.i32(KeyLists::masked)));

@@ -30,7 +30,8 @@ struct ListedRange {
 };
 
 /// Words of the keys of a tile that are live in some row; whether some element
-/// is live, and some dead.
+/// is live, and whether the tile is to be tested: some are dead, or what scores
+/// read differs among them.
 struct ListedElements {
   SmallVector<Value> words;
   Value someLive, someDead;

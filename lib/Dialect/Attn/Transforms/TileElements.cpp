@@ -83,6 +83,8 @@ SmallVector<Value> mlir::attn::scores(ReductionContext &ctx, RowBlock &block,
                      ctx.reduction.getCaptureOperands(), point);
   for (auto [argument, dot] : llvm::zip(score.getArguments(), dots))
     cloner.map(argument, dot);
+  for (auto [sample, element] : llvm::zip_first(block.samples, block.sampled))
+    cloner.map(sample.first, element);
   if (ctx.form.inUnits)
     return {withSign(ctx, cloner.get(ctx.form.inUnits))};
   return llvm::map_to_vector(getYielded(score),

@@ -11,6 +11,7 @@
 //   TileBlock     where the block is, and its queries
 //   TileStream    which key tiles it visits
 //   TileLists     ... where a kernel before has listed them
+//   TileDistances ... and listed apart those that read one element of a table
 //   TileSteps     how one of them enters the state, by kinds of monoids
 //   TileElements  masks, scores and weights of one pair of a row and a key
 //   TileAnchor    the reference point of exponentials
@@ -122,8 +123,9 @@ struct RowBlock {
   KeyTile tile;
   Value firstRow; // within the sequence, index
   SmallVector<Value> queries, keys, values, state;
-  /// What the mask reads of rows or keys alone, as tiles that are loaded before
-  /// the scores; and within a map their elements.
+  /// What the mask reads of rows or keys alone, and the scores of pairs that
+  /// are far apart, as tiles that are loaded before the scores; and within a
+  /// map their elements.
   SmallVector<std::pair<Value, Value>> samples; // of the region, tile
   SmallVector<Value> sampled;
   /// The same of the bits of listed tiles, a word of each row a tile.

@@ -18,6 +18,7 @@
 #include "TileSteps.h"
 #include "StateUses.h"
 #include "TileAnchor.h"
+#include "TileDistances.h"
 #include "TileElements.h"
 #include "TileFused.h"
 #include "TileLists.h"
@@ -733,6 +734,7 @@ SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
                                         RowBlock &block) {
   prepare(ctx, block);
   loadSamples(ctx, block);
+  loadDistantElements(ctx, block);
   loadBits(ctx, block);
   SmallVector<Value> dots;
   if (turnsRows(ctx))

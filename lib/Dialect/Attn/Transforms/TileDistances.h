@@ -1,0 +1,48 @@
+//===- TileDistances.h - Tiles that read one element of a table -*- C++ -*-===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+//
+// Private to attn-tile.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEDISTANCES_H
+#define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEDISTANCES_H
+
+#include "TileKernel.h"
+
+namespace mlir::attn {
+
+/// What the scores read of pairs by their distance: elements of captures, and
+/// tests, with what these say of all distant pairs, if one thing. `behind` is
+/// the distance (row - key, of a row behind its key) from which on all of it is
+/// the same for all pairs, and `ahead` (key - row) that of a row ahead of it;
+/// null where there is none.
+struct DistantPairs {
+  struct Read {
+    Value value;
+    std::optional<int64_t> constant;
+  };
+  SmallVector<Read> reads;
+  std::optional<int64_t> behind, ahead;
+};
+
+/// Nothing where the scores read elements of pairs in another way too.
+std::optional<DistantPairs> findDistantPairs(ReductionOpInterface op);
+
+/// Whether whole tiles of lists are those whose pairs are all far apart: other
+/// tiles are listed as masked ones.
+bool listsDistantTiles(ReductionContext &ctx);
+/// Whether all rows from one to another are far from the keys of a tile, i1;
+/// positions are i32.
+Value isDistantTile(ReductionContext &ctx, Value firstRow, Value lastRow,
+                    Value firstKey, Value lastKey);
+/// The elements that a far tile reads, for the maps of the block.
+void loadDistantElements(ReductionContext &ctx, RowBlock &block);
+
+} // namespace mlir::attn
+
+#endif // ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEDISTANCES_H
