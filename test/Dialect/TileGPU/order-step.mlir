@@ -17,6 +17,11 @@
 // RUN: sed 's/x128xbf16/x64xbf16/; s/{side/{schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, overlap = next_step>, side/' %s \
 // RUN:   | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=NEXT
 
+// What weights are multiplied by, as the slope of a cap, goes on with them: the weights
+// stay as the product takes them.
+// RUN: sed 's/%%ds = arith.mulf %%p, %%dp : f32/%%u = math.tanh %%s : f32 %%w = arith.mulf %%p, %%u : f32 %%ds = arith.mulf %%dp, %%w : f32/' %s \
+// RUN:   | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SCALED
+
 !rows = tensor<?x?x?x128xbf16>
 
 attn.monoid @keys cocycle stats() components(value, value) outputs("dk", "dv") {
@@ -73,6 +78,15 @@ attn.monoid @keys cocycle stats() components(value, value) outputs("dk", "dv") {
 // FEW-NEXT: tile_gpu.mma.wait %[[DV]] pending(1)
 // FEW-NEXT: tile_gpu.mma.wait %[[DK]] pending(0)
 // NEXT: tile_gpu.mma.wait {{.*}} pending(3)
+
+// SCALED-LABEL: tile_gpu.kernel
+// SCALED: tile_gpu.role "compute"
+// SCALED: %[[X:.*]] = tile_gpu.mma.wait %{{.*}} pending(1)
+// SCALED-NEXT: %[[P:.*]]:2 = tile_gpu.map ins(%[[X]] :
+// SCALED: %[[PACKED:.*]] = tile_gpu.frag.convert %[[P]]#0
+// SCALED-NEXT: tile_gpu.mma.issue %[[PACKED]], {{.*}} acc(
+// SCALED-NEXT: %[[Y:.*]] = tile_gpu.mma.wait %{{.*}} pending(1)
+// SCALED-NEXT: tile_gpu.map ins(%[[Y]], %[[P]]#1 :
 
 // APART-LABEL: tile_gpu.kernel
 // APART: tile_gpu.role "compute"

@@ -382,10 +382,11 @@ Value mlir::attn::withScale(GradientContext &ctx, Value cotangent,
                             multiplyUniform(ctx.b, ctx.loc, scale, minus));
   Value product =
       math::FmaOp::create(ctx.b, ctx.loc, difference.getLhs(), scale, ofRow);
-  product = arith::MulFOp::create(ctx.b, ctx.loc, product, pairs.factor);
+  // What the score alone tells is one number.
+  Value weight = pairs.factor;
   for (Value factor : others)
-    product = arith::MulFOp::create(ctx.b, ctx.loc, product, factor);
-  return product;
+    weight = arith::MulFOp::create(ctx.b, ctx.loc, weight, factor);
+  return arith::MulFOp::create(ctx.b, ctx.loc, product, weight);
 }
 
 //===----------------------------------------------------------------------===//

@@ -242,6 +242,8 @@ bool Orderer::findCut() {
 /// Whether registers hold what goes from the first map to the second one: what
 /// a product takes as well, or what a mask makes of it; else (of weights that
 /// were dropped out) both, beside the sums and what the second product makes.
+/// Of what weights are multiplied by, as the slope of a cap, they hold the
+/// weights as the product takes them.
 bool Orderer::holdsCrossing() {
   auto isCrossing = [&](Value value) {
     auto masked = value.getDefiningOp<arith::SelectOp>();
@@ -254,11 +256,19 @@ bool Orderer::holdsCrossing() {
     return cast<FragType>(wait.getResult(0).getType()).getRegisters();
   };
   constexpr int64_t most = 208; // Of 240, but for those of addresses.
-  auto isEarly = [&](Value value) { return !ofSecond.contains(value); };
-  int64_t held =
-      (2 + llvm::count_if(yield->getOperands(), isEarly)) * registersOf(first);
-  for (Late &one : late)
+  auto scaled = crossing.getDefiningOp<arith::MulFOp>();
+  int64_t held = 2 * registersOf(first);
+  for (Late &one : late) {
     held += registersOf(one.wait);
+    Value weight = yieldOf(one);
+    if (ofSecond.contains(weight))
+      continue;
+    // A product of the step before has registers, too.
+    bool isPacked = scaled && !(delay && exchanges()) &&
+                    llvm::is_contained(scaled.getOperands(), weight);
+    held += isPacked ? cast<FragType>(one.pack.getType()).getRegisters()
+                     : registersOf(first);
+  }
   return held <= most;
 }
 

@@ -63,6 +63,20 @@ static bool isReducedAtOnce(Value value) {
   return isa<ReduceOp>(user) && user->getBlock() == map->getBlock();
 }
 
+/// What packs a fragment directly behind the map that makes it beside one that
+/// stays as it is, or null: pairs of elements are packed as they come to be.
+static FragConvertOp packedAtOnce(Value value) {
+  auto map = value.getDefiningOp<MapOp>();
+  if (!map || map.getNumResults() < 2 || !value.hasOneUse())
+    return {};
+  auto pack = dyn_cast<FragConvertOp>(*value.user_begin());
+  bool isAlone = llvm::none_of(map.getResults(), [&](Value other) {
+    return other != value && other.hasOneUse() &&
+           isa<FragConvertOp>(*other.user_begin());
+  });
+  return isAlone && pack == map->getNextNode() ? pack : FragConvertOp();
+}
+
 /// Notes the registers that are live after `op`.
 static void notePoint(const LiveSet &live, Operation *op, Peak &peak) {
   LiveSet held = live;
@@ -77,6 +91,8 @@ static void notePoint(const LiveSet &live, Operation *op, Peak &peak) {
     if (int64_t registers = registersOf(value)) {
       if (isReducedAtOnce(value))
         continue;
+      if (FragConvertOp pack = packedAtOnce(value))
+        registers = registersOf(pack);
       // A product changes no left operand: who reads it as well has it there.
       auto copy = value.getDefiningOp<FragCopyOp>();
       if (copy && copy.getResult().getType().getLayout() == Layout::A &&
