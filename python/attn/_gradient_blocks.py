@@ -174,7 +174,12 @@ def run_distances(plan: Any, inputs: List[Any], found: Dict[str, Any]) -> None:
     kernel, program, step = plan.program.distances, plan.program, _Blocks.step
     b, hq, sq, _ = plan.call.views["q"].shape
     sk = plan.call.views["k"].shape[2]
-    count = (-(-sq // step) + -(-sk // step)) * step
+    base = -(-sk // step) * step
+    count = -(-sq // step) * step + base
+    behind, ahead = program.near
+    # Beyond these sums are 0: element t is of rows t - base behind their keys.
+    first = 0 if ahead < 0 else max(base - ahead + 1, 0)
+    end = count if behind < 0 else max(min(base + behind, count), first)
     made = []
     for arg in kernel.outputs:
         # Behind the sums a tile of zeros, in which the last diagonals end.
@@ -189,14 +194,17 @@ def run_distances(plan: Any, inputs: List[Any], found: Dict[str, Any]) -> None:
     results = iter(zip(program.of_distances, made))
     for (name, place), array in results:
         # What differs by the head alone is the same for all batches.
-        computed = [next(results)[1][:1] for _ in range(place.count("*"))]
+        computed = [
+            next(results)[1][:1, :, first:end] for _ in range(place.count("*"))
+        ]
         if name not in totals:
             totals[name] = sums.Total(plan.call.like, plan._shape_of(name))
-        diagonals = sums.add_diagonals(array)
+        diagonals = sums.add_diagonals(array[:, :, first : end + step])
         positions = sums.positions_of_rows(diagonals.shape)
         totals[name].add(diagonals, place, positions, computed)
     for name, total in totals.items():
-        found[name] = total.get()
+        far = found.get(name)
+        found[name] = total.get() if far is None else far + total.get()
 
 
 class _Backward:

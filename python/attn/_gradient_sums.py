@@ -26,6 +26,13 @@ def parse(text: str) -> Dict[str, List[Tuple[str, str]]]:
     return found
 
 
+def near_diagonals(text: str) -> Tuple[int, int]:
+    """From which distances on sums along diagonals are 0, of rows behind their keys
+    and ahead of them; -1 for none."""
+    found = re.search(r"attn\.near = array<i64: (-?\d+), (-?\d+)>", text)
+    return (int(found[1]), int(found[2])) if found else (-1, -1)
+
+
 def _split(string):
     name, _, place = string.partition("[")
     return name, place.rstrip("]")
@@ -75,7 +82,7 @@ class Total:
         parts = [part for part in place.split(",") if part]
         if len(parts) != len(self.shape):
             fail("a capture of %d dimensions" % len(parts), list(self.shape))
-        indices = []
+        indices, is_unique = [], "*" not in parts
         for part, size in zip(parts, self.shape):
             if part == "*":
                 if size > 1 << 24:
@@ -91,7 +98,9 @@ class Total:
             if size == 1:
                 index = numpy.zeros((), "i8")
             # An index out of range is brought into it, as in kernels.
-            indices.append(index.clip(0, size - 1))
+            bounded = index.clip(0, size - 1)
+            is_unique = is_unique and bool((bounded == index).all())
+            indices.append(bounded)
         # What no index changes along is added up first.
         rank = len(array.shape)
         varies = {
@@ -108,17 +117,23 @@ class Total:
         flat = self._number(numpy.zeros((), "i8"))
         for index, size in zip(indices, self.shape):
             flat = flat * size + self._number(index)
-        self._scatter(array, flat)
+        self._scatter(array, flat, is_unique)
 
     def _number(self, index):
-        """Integers as the sums are kept."""
+        """Integers as the sums are kept. Those that count are made where the sums are:
+        a copy would wait for all that a GPU has to do before."""
         if self.torch is None or arrays.is_torch(index):
             return index
         import numpy
 
+        first = int(index.flat[0])
+        counts = numpy.arange(first, first + index.size).reshape(index.shape)
+        if self.device.type != "cpu" and (index == counts).all():
+            made = self.torch.arange(first, first + index.size, device=self.device)
+            return made.reshape(index.shape)
         return self.torch.from_numpy(numpy.array(index)).to(self.device)
 
-    def _scatter(self, array, flat):
+    def _scatter(self, array, flat, is_unique):
         import numpy
 
         if self.torch is None:
@@ -129,6 +144,8 @@ class Total:
         flat = flat.expand(array.shape).reshape(-1)
         if self.device.type == "cpu":
             numpy.add.at(self.sum.numpy(), flat.numpy(), values.numpy())
+        elif is_unique:
+            self.sum[flat] += values
         else:
             # In the order of the positions, which it sorts, one after the other of
             # those at a place: a far distance has most. So they are dealt out.

@@ -67,6 +67,7 @@ class _Program:
         self.of_backward = gradients.get("attention_backward", [])
         self.of_pairs = gradients.get("attention_pairs", [])
         self.of_distances = gradients.get("attention_distances", [])
+        self.near = sums.near_diagonals(self.text)
 
 
 class _BySequence:
@@ -525,7 +526,8 @@ class Plan:
             ):
                 if name not in ("q", "k", "v"):
                     array = self._reduce(name, place, array, self._is_of_keys(arg))
-                found[name] = array
+                # Of a table several elements, and below those of near pairs.
+                found[name] = found[name] + array if name in found else array
         if pairs is not None and self.program.states is None:
             blocks.run_pairs(self, inputs, found)
         if self.program.distances is not None:

@@ -41,6 +41,11 @@ func.func private @f() attributes {attn.interface}
 
 // -----
 
+// expected-error @+1 {{expected attn.near to be two distances (array<i64>), but got array<i64: 3>}}
+func.func private @f() attributes {attn.near = array<i64: 3>}
+
+// -----
+
 // expected-error @+1 {{expected attn.saved_bytes to be a number of bytes (i64), but got -4 : i64}}
 func.func private @f() attributes {attn.saved_bytes = -4}
 

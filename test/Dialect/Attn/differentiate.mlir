@@ -202,6 +202,36 @@ func.func @table(%q: !rows, %k: !rows, %v: !rows, %table: tensor<?x?xf32>, %t: f
   return %o : !rows
 }
 
+// An element that all pairs read which are far enough apart, on either side: rows have
+// its sums, and diagonals leave them out.
+// CHECK-LABEL: func.func @far_table_backward(
+// CHECK-SAME: attributes {attn.gradients = ["arg0", "arg1", "arg2", "arg3[7]", "arg3[-3]"]}
+// CHECK: attn.aggregate @far_table_queries
+// CHECK: arith.cmpi sge, %{{.*}}, %{{c7.*}} : i32
+// CHECK: arith.cmpi sle, %{{.*}}, %{{c-3.*}} : i32
+// CHECK: attn.aggregate @far_table_keys
+// CHECK-NOT: arith.cmpi
+// CHECK-LABEL: func.func @far_table_distances(
+// CHECK-SAME: attributes {attn.gradients = ["arg3[*]", "#index"], attn.near = array<i64: 7, 3>}
+// CHECK: arith.cmpi
+func.func @far_table(%q: !rows, %k: !rows, %v: !rows, %table: tensor<?xf32>) -> !rows {
+  %o = attn.aggregate @many scores(%q, %k : !rows, !rows) values(%v : !rows)
+      captures(%table : tensor<?xf32>)
+    score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %r: tensor<?xf32>):
+      %least = arith.constant -3 : i32
+      %most = arith.constant 7 : i32
+      %d = arith.subi %i, %j : i32
+      %low = arith.maxsi %d, %least : i32
+      %n = arith.minsi %low, %most : i32
+      %at = arith.index_cast %n : i32 to index
+      %e = tensor.extract %r[%at] : tensor<?xf32>
+      %x = arith.addf %s, %e : f32
+      attn.yield %x : f32
+    } -> !rows
+  return %o : !rows
+}
+
 // An index that two pairs of a diagonal need not have in common.
 // CHECK-LABEL: func.func @other_table_backward(
 // CHECK-LABEL: func.func @other_table_pairs(

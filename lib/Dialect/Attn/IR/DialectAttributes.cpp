@@ -56,6 +56,12 @@ static LogicalResult verifyOfFunction(Operation *op, NamedAttribute attribute) {
   if (name == getInterfaceName() && !isa<ArrayAttr>(value))
     return op->emitError("expected ")
            << name << " to be a list of arguments, but got " << value;
+  if (name == getNearName()) {
+    auto near = dyn_cast<DenseI64ArrayAttr>(value);
+    if (!near || near.size() != 2)
+      return op->emitError("expected ")
+             << name << " to be two distances (array<i64>), but got " << value;
+  }
   if (name != getSavedBytesName())
     return success();
   auto bytes = dyn_cast<IntegerAttr>(value);
@@ -180,7 +186,8 @@ LogicalResult AttnDialect::verifyOperationAttribute(Operation *op,
   if (name == getTargetName() || name == getExpectedSizesName())
     return verifyOfModule(op, attribute);
   if (name == getGradientsName() || name == getMultiplesName() ||
-      name == getInterfaceName() || name == getSavedBytesName())
+      name == getInterfaceName() || name == getSavedBytesName() ||
+      name == getNearName())
     return verifyOfFunction(op, attribute);
   if (name == getArgName() || name == getColumnsOfName())
     return op->emitError("expected ")

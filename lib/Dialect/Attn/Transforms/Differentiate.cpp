@@ -545,6 +545,12 @@ static LogicalResult buildBackward(GradientContext &ctx) {
       values.push_back(input.gradient);
       names.push_back(nameOf(ctx, input));
     }
+  for (GradientInput &input : ctx.wanted)
+    for (auto [place, sum] :
+         llvm::zip_equal(input.farPlaces, input.farGradients)) {
+      values.push_back(sum);
+      names.push_back(nameOf(ctx, input) + "[" + place + "]");
+    }
   llvm::append_range(values, ctx.unfolded.results);
   if (!values.empty()) {
     finish(ctx.target, ctx.b, values);
@@ -566,6 +572,8 @@ static LogicalResult differentiate(func::FuncOp func, AggregateOp op,
   normalize(ctx);
   if (failed(findInputs(ctx)) || failed(findOutputs(ctx)))
     return failure();
+  for (GradientInput &input : ctx.wanted)
+    findFarPlaces(ctx, input);
   buildForward(ctx);
   if ((ctx.isWalk() && failed(buildStates(ctx))) ||
       (ctx.monoid.isGeneral() && failed(buildGeneralStates(ctx))) ||

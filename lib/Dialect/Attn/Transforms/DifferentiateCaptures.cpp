@@ -11,9 +11,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "Adjoints.h"
+#include "Distances.h"
 #include "GradientContext.h"
 #include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "llvm/ADT/StringExtras.h"
@@ -223,11 +225,13 @@ void mlir::attn::addReads(GradientContext &ctx, Adjoints &adjoints,
                           PairValues &pairs) {
   auto &reads = pairs.reads.emplace_back();
   auto &places = pairs.places.emplace_back();
+  auto &from = pairs.elements.emplace_back();
   if (input.spread != InputSpread::table)
     return;
   for (Value element : elements.lookup(ctx.inInput(input))) {
     auto extract = element.getDefiningOp<tensor::ExtractOp>();
     places.push_back(placeOf(extract, position));
+    from.push_back(element);
     Value cotangent = adjoints.get(element);
     reads.push_back(cotangent ? cotangent : adjoints.zero());
     SmallVector<StringRef> parts;
@@ -241,6 +245,117 @@ void mlir::attn::addReads(GradientContext &ctx, Adjoints &adjoints,
           arith::SIToFPOp::create(ctx.b, ctx.loc, ctx.b.getF32Type(), number));
     }
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Pairs that are far apart
+//===----------------------------------------------------------------------===//
+
+namespace {
+/// The element that all pairs read which are far enough apart, on one side.
+struct FarRead {
+  std::string place;
+  int64_t from = 0;
+};
+} // namespace
+
+static std::optional<FarRead> findFarRead(tensor::ExtractOp extract,
+                                          ValueRange position, bool isAhead) {
+  std::string place = placeOf(extract, position);
+  if (!isComputed(place))
+    return std::nullopt;
+  FarRead read;
+  SmallVector<std::string> parts;
+  SmallVector<StringRef> given;
+  StringRef(place).split(given, ',');
+  for (auto [index, part] : llvm::zip_equal(extract.getIndices(), given)) {
+    parts.push_back(part.str());
+    if (!isComputed(part))
+      continue;
+    std::optional<FarValue> far =
+        findFarValue(index, position[2], position[3], isAhead);
+    if (!far || !far->value)
+      return std::nullopt;
+    read.from = std::max(read.from, far->from);
+    parts.back() = std::to_string(*far->value);
+  }
+  read.place = llvm::join(parts, ",");
+  return read;
+}
+
+void mlir::attn::findFarPlaces(GradientContext &ctx, GradientInput &input) {
+  if (input.spread != InputSpread::table || !areByDistance(ctx))
+    return;
+  Region &score = ctx.work.getScore();
+  ValueRange captures = ctx.work.getCaptures();
+  Value argument = ctx.func.getArgument(input.argument);
+  size_t number = llvm::find(captures, argument) - captures.begin();
+  Value inside =
+      score.getArgument(score.getNumArguments() - captures.size() + number);
+  ValueRange position =
+      score.getArguments().slice(ctx.work.getQueries().size(), 4);
+  for (auto extract : score.getOps<tensor::ExtractOp>())
+    for (bool isAhead : {false, true})
+      if (extract.getTensor() == inside)
+        if (auto read = findFarRead(extract, position, isAhead);
+            read && !llvm::is_contained(input.farPlaces, read->place))
+          input.farPlaces.push_back(read->place);
+}
+
+/// Whether a pair is so far apart that it reads the element at `place`, or
+/// where that is empty, one of those that have a place; null for never.
+static Value isFar(GradientContext &ctx, tensor::ExtractOp extract,
+                   ValueRange position, StringRef place) {
+  using Predicate = arith::CmpIPredicate;
+  Type i32 = ctx.b.getI32Type();
+  auto compare = [&](Predicate predicate, Value x, int64_t y) -> Value {
+    Value bound = arith::ConstantIntOp::create(ctx.b, ctx.loc, i32, y);
+    return arith::CmpIOp::create(ctx.b, ctx.loc, predicate, x, bound);
+  };
+  auto ofSide = [&](bool isAhead) {
+    std::optional<FarRead> read = findFarRead(extract, position, isAhead);
+    return read && (place.empty() || read->place == place) ? read
+                                                           : std::nullopt;
+  };
+  std::optional<FarRead> behind = ofSide(false), ahead = ofSide(true);
+  if (!behind && !ahead)
+    return {};
+  Value distance =
+      arith::SubIOp::create(ctx.b, ctx.loc, position[2], position[3]);
+  if (behind && ahead && behind->from == ahead->from)
+    return compare(Predicate::sge,
+                   math::AbsIOp::create(ctx.b, ctx.loc, distance),
+                   behind->from);
+  Value result;
+  if (behind)
+    result = compare(Predicate::sge, distance, behind->from);
+  if (ahead) {
+    Value isAhead = compare(Predicate::sle, distance, -ahead->from);
+    result =
+        result
+            ? arith::OrIOp::create(ctx.b, ctx.loc, result, isAhead).getResult()
+            : isAhead;
+  }
+  return result;
+}
+
+Value mlir::attn::farPart(GradientContext &ctx, ArrayRef<Value> elements,
+                          ArrayRef<Value> reads, ValueRange position,
+                          StringRef place) {
+  Value sum, zero = arith::ConstantFloatOp::create(
+                 ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
+  for (Value element : elements) {
+    auto extract = element.getDefiningOp<tensor::ExtractOp>();
+    Value cotangent = reads.consume_front();
+    reads = reads.drop_front(StringRef(placeOf(extract, position)).count('*'));
+    Value is = isFar(ctx, extract, position, place);
+    if (!is)
+      continue;
+    Value part = arith::SelectOp::create(ctx.b, ctx.loc, is, cotangent, zero);
+    sum = sum ? arith::AddFOp::create(ctx.b, ctx.loc, sum, part).getResult()
+              : part;
+  }
+  return sum ? sum : zero;
 }
 
 //===----------------------------------------------------------------------===//
@@ -262,6 +377,8 @@ static LogicalResult buildElements(GradientContext &ctx,
     return failure();
   Value zero = arith::ConstantFloatOp::create(
       ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
+  SmallVector<Value> position =
+      positionsOf(ctx, Side::keys, block->getArguments().slice(numDots, 4));
   SmallVector<Value> yields;
   SmallVector<std::string> gradients;
   auto yield = [&](Value value, bool isLiveAlone, const std::string &name) {
@@ -279,9 +396,18 @@ static LogicalResult buildElements(GradientContext &ctx,
       continue;
     }
     ArrayRef<Value> reads = pairs.reads[i];
-    for (const std::string &place : pairs.places[i]) {
-      yield(reads.consume_front(), /*isLiveAlone=*/true,
-            nameOf(ctx, input) + "[" + place + "]");
+    for (auto [place, element] :
+         llvm::zip_equal(pairs.places[i], pairs.elements[i])) {
+      Value part = reads.consume_front();
+      // Rows have what pairs that are far apart give.
+      Value isElsewhere;
+      if (!input.farPlaces.empty())
+        isElsewhere = isFar(ctx, element.getDefiningOp<tensor::ExtractOp>(),
+                            position, /*place=*/"");
+      yield(part, /*isLiveAlone=*/true, nameOf(ctx, input) + "[" + place + "]");
+      if (isElsewhere)
+        yields.back() = arith::SelectOp::create(ctx.b, ctx.loc, isElsewhere,
+                                                zero, yields.back());
       for (size_t n = StringRef(place).count('*'); n > 0; --n)
         yield(reads.consume_front(), !hasDeadIndices, "#index");
     }
@@ -377,6 +503,26 @@ bool mlir::attn::areByDistance(GradientContext &ctx) {
          });
 }
 
+/// From which distance on all sums are those of rows, or -1.
+static int64_t findNear(Region &score, size_t numDots, bool isAhead) {
+  ValueRange position = score.getArguments().slice(numDots, 4);
+  int64_t near = 0;
+  for (Value yielded : getYielded(score)) {
+    // The others are indices.
+    if (yielded.getDefiningOp<arith::SIToFPOp>())
+      continue;
+    auto select = yielded.getDefiningOp<arith::SelectOp>();
+    std::optional<FarValue> far;
+    if (select && matchPattern(select.getTrueValue(), m_AnyZeroFloat()))
+      far = findFarValue(select.getCondition(), position[2], position[3],
+                         isAhead);
+    if (!far || far->value != 1)
+      return -1;
+    near = std::max(near, far->from);
+  }
+  return near;
+}
+
 /// What the elements of tables have, whose places the distances of rows and
 /// keys tell: sums along diagonals, and the index of each.
 LogicalResult mlir::attn::buildDistances(GradientContext &ctx) {
@@ -413,5 +559,12 @@ LogicalResult mlir::attn::buildDistances(GradientContext &ctx) {
       ScheduleAttr(), ctx.op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
       UnitAttr(), RotaryAttr());
   scores->setAttr(getDiagonalsName(), ctx.b.getI64IntegerAttr(pairKeys));
-  return buildElements(ctx, scores, left.size(), /*hasDeadIndices=*/true);
+  if (failed(buildElements(ctx, scores, left.size(), /*hasDeadIndices=*/true)))
+    return failure();
+  SmallVector<int64_t> near;
+  for (bool isAhead : {false, true})
+    near.push_back(findNear(scores.getScore(), left.size(), isAhead));
+  if (near != SmallVector<int64_t>{-1, -1})
+    ctx.target->setAttr(getNearName(), ctx.b.getDenseI64ArrayAttr(near));
+  return success();
 }

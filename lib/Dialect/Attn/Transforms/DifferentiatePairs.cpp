@@ -349,9 +349,11 @@ LogicalResult mlir::attn::buildPair(GradientContext &ctx, Side reduced,
   auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
   // What keys have of an element that is added is a cotangent without scale.
   bool sumsElements =
-      reduced == Side::queries && pairs.isDeadZero &&
-      llvm::any_of(ctx.wanted, [](const GradientInput &input) {
-        return input.isOfPairs() && input.spread == InputSpread::keys;
+      pairs.isDeadZero &&
+      llvm::any_of(ctx.wanted, [&](const GradientInput &input) {
+        return reduced == Side::queries
+                   ? input.isOfPairs() && input.spread == InputSpread::keys
+                   : !input.farPlaces.empty();
       });
   for (Value dot : dots)
     pairs.dots.push_back(
@@ -454,6 +456,8 @@ struct Sum {
   bool ofOutputs = false;
   /// What each row has besides.
   Value rowPart = {};
+  /// Of a table: the element that pairs read which are far apart.
+  std::string farPlace = {};
 };
 } // namespace
 
@@ -508,6 +512,17 @@ static LogicalResult addSum(GradientContext &ctx, Side reduced, unsigned n,
         ctx.b.getF32Type());
     sum.terms.push_back({unsigned(n), Value()});
   } else {
+    if (!overKeys)
+      return success();
+    input.farGradients.resize(input.farPlaces.size());
+    for (auto [i, place] : llvm::enumerate(input.farPlaces)) {
+      Sum far{&input.farGradients[i], rowType(ctx),
+              sum.name + "_far" + std::to_string(i)};
+      far.isUnit = true;
+      far.farPlace = place;
+      far.terms.push_back({unsigned(n), Value()});
+      sums.push_back(far);
+    }
     return success();
   }
   sums.push_back(sum);
@@ -527,10 +542,14 @@ static LogicalResult buildTerms(GradientContext &ctx, Side reduced,
     return failure();
   Value zero = arith::ConstantFloatOp::create(
       ctx.b, ctx.loc, ctx.b.getF32Type(), APFloat(0.0f));
+  SmallVector<Value> position =
+      positionsOf(ctx, reduced, block->getArguments().slice(numDots, 4));
   SmallVector<Value> yields;
   for (const Sum &sum : group)
     for (auto &term : sum.terms) {
-      Value weight = sum.isUnit      ? pairs.captures[term.first]
+      bool isFar = !sum.farPlace.empty();
+      Value weight = isFar           ? pairs.reads[term.first].front()
+                     : sum.isUnit    ? pairs.captures[term.first]
                      : sum.ofOutputs ? pairs.weights[term.first]
                                      : pairs.dots[term.first];
       // Where its weight is 0, a pair adds nothing to the cotangent of a dot.
@@ -539,7 +558,11 @@ static LogicalResult buildTerms(GradientContext &ctx, Side reduced,
         isLive = arith::CmpFOp::create(
             ctx.b, ctx.loc, arith::CmpFPredicate::UNE, pairs.factor, zero);
       bool isZero = pairs.isDeadZero &&
-                    (!sum.isUnit || isProductWith(weight, pairs.factor));
+                    (!sum.isUnit || isProductWith(weight, pairs.factor)) &&
+                    !(isFar && pairs.elements[term.first].size() > 1);
+      if (isFar)
+        weight = farPart(ctx, pairs.elements[term.first],
+                         pairs.reads[term.first], position, sum.farPlace);
       yields.push_back(
           isZero || weight == pairs.factor
               ? weight

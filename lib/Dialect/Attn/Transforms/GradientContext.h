@@ -67,6 +67,10 @@ struct GradientInput {
   SmallVector<std::string, 1> places = {};
   /// What indices are computed of is the distance of row and key.
   bool isByDistance = true;
+  /// Then: the elements that all pairs read which are far enough apart,
+  /// "h,255". Rows have what these are given.
+  SmallVector<std::string, 2> farPlaces = {};
+  SmallVector<Value, 2> farGradients = {};
 
   /// Scores, or what a monoid makes of them, read it.
   bool isOfPairs() const {
@@ -140,6 +144,8 @@ struct PairValues {
   /// and the computed indices; and "*,h" for where it is.
   SmallVector<SmallVector<Value>> reads;
   SmallVector<SmallVector<std::string>> places;
+  /// And the reads themselves.
+  SmallVector<SmallVector<Value>> elements;
   Value isLive;
   /// The weight that the cotangents of dots are made of, 0 where the pair is
   /// not live; or null.
@@ -307,6 +313,14 @@ Value isIdentity(GradientContext &ctx, ValueRange stats);
 void addReads(GradientContext &ctx, Adjoints &adjoints,
               const GradientInput &input, const ElementReads &elements,
               ValueRange position, PairValues &pairs);
+/// Finds the elements of a table that all pairs read which are far enough
+/// apart: what these are given is a sum of each row, and @f_distances leaves
+/// them out.
+void findFarPlaces(GradientContext &ctx, GradientInput &input);
+/// What the element at `place` is given by a pair, if it is far apart, of the
+/// reads of a table in the open region and their cotangents.
+Value farPart(GradientContext &ctx, ArrayRef<Value> elements,
+              ArrayRef<Value> reads, ValueRange position, StringRef place);
 LogicalResult buildPairs(GradientContext &ctx);
 /// Whether @f_distances can take the place of @f_pairs.
 bool areByDistance(GradientContext &ctx);

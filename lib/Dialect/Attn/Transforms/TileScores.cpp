@@ -13,12 +13,14 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileScores.h"
+#include "Distances.h"
 #include "TileBlock.h"
 #include "TileElements.h"
 #include "TileLists.h"
 #include "TileStream.h"
 #include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "attn/Dialect/Tile/IR/MovingRows.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -125,6 +127,49 @@ static SmallVector<Value> stepDiagonals(ReductionContext &ctx,
   return step(ctx, tile, state);
 }
 
+/// From which distance on a score is 0, of rows behind their keys or ahead.
+static std::optional<int64_t> zeroFrom(ReductionContext &ctx, Value score,
+                                       bool isAhead) {
+  auto select = score.getDefiningOp<arith::SelectOp>();
+  if (!select)
+    return std::nullopt;
+  Region &region = ctx.reduction.getScoreBody();
+  unsigned first = ctx.reduction.getQueryOperands().size();
+  std::optional<FarValue> far =
+      findFarValue(select.getCondition(), region.getArgument(first + 2),
+                   region.getArgument(first + 3), isAhead);
+  if (!far || !far->value)
+    return std::nullopt;
+  Value taken = *far->value ? select.getTrueValue() : select.getFalseValue();
+  return matchPattern(taken, m_PosZeroFloat()) ? std::optional(far->from)
+                                               : std::nullopt;
+}
+
+/// Whether all sums of the block are 0, for its pairs are too far apart; null
+/// for never.
+static Value isZeroBlock(ReductionContext &ctx, const Diagonals &block) {
+  Value result;
+  for (bool isAhead : {false, true}) {
+    std::optional<int64_t> from = 0;
+    for (auto [score, output] : llvm::zip_equal(
+             getYielded(ctx.reduction.getScoreBody()), ctx.scoreOutputs)) {
+      if (!isSum(output))
+        continue;
+      std::optional<int64_t> own = zeroFrom(ctx, score, isAhead);
+      from = from && own ? std::optional(std::max(*from, *own)) : std::nullopt;
+    }
+    if (!from)
+      continue;
+    // Distances are more than shift - size, and less than shift + size.
+    Value shift = isAhead ? ctx.sub(ctx.index(0), block.shift) : block.shift;
+    Value isFar = ctx.cmp(arith::CmpIPredicate::sge, shift,
+                          ctx.index(*from + block.size - 1));
+    result =
+        result ? arith::OrIOp::create(ctx.b, result, isFar).getResult() : isFar;
+  }
+  return result;
+}
+
 /// Adds up the scores of the block's tiles.
 static SmallVector<Value> streamDiagonals(ReductionContext &ctx,
                                           const Diagonals &block,
@@ -136,6 +181,8 @@ static SmallVector<Value> streamDiagonals(ReductionContext &ctx,
   ranges.lower = ctx.max(ctx.sub(zero, block.shift), zero);
   Value end = ctx.min(ctx.sub(ctx.sq, block.shift), ctx.numKeys);
   ranges.upper = ctx.max(end, ranges.lower);
+  if (Value isZero = isZeroBlock(ctx, block))
+    ranges.upper = ctx.select(isZero, ranges.lower, ranges.upper);
   ctx.keyEnd = ctx.hullUpper = ctx.numKeys;
   ctx.hullLower = zero;
   StreamBodies bodies;

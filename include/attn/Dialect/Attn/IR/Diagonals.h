@@ -20,6 +20,11 @@ namespace mlir::attn {
 
 constexpr llvm::StringLiteral getDiagonalsName() { return "attn.diagonals"; }
 
+/// `attn.near = array<i64: behind, ahead>`, of a function that gives such sums:
+/// those of diagonals with row - key >= behind, or key - row >= ahead, are 0;
+/// -1 for none.
+constexpr llvm::StringLiteral getNearName() { return "attn.near"; }
+
 /// Keys of a block; 0 where scores have places of their own.
 inline int64_t getDiagonals(Operation *op) {
   auto size = op->getAttrOfType<IntegerAttr>(getDiagonalsName());

@@ -248,7 +248,9 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
     not by h or i), to be added up by the caller over what it repeats along. What
     is read by rows and keys both, or at computed indices, has its elements of 128
     keys in `@f_pairs`; where indices are computed of the distance of row and key,
-    and nothing else is read by pairs, `@f_distances` gives the sums along diagonals. `attn.gradients` names on each function what its results
+    and nothing else is read by pairs, `@f_distances` gives the sums along diagonals,
+    but for pairs so far apart that all of them read one element: what these give it
+    is what rows have of "table[255]". `attn.gradients` names on each function what its results
     are: "bias[h,i,j]" is read at [h, i, j]; "table[*]" at an index that is
     computed, and that the result behind it, "#index", holds.
 
