@@ -217,36 +217,37 @@ private:
     add("rotary_cos", type);
     add("rotary_sin", type);
     // Those that both tables have.
-    prologue += formatv("  %rotary_first = arith.constant 0 : index\n"
-                        "  %rotary_c = tensor.dim %rotary_cos, %rotary_first "
+    prologue += formatv("  %rotary.first = arith.constant 0 : index\n"
+                        "  %rotary.c = tensor.dim %rotary_cos, %rotary.first "
                         ": {0}\n"
-                        "  %rotary_s = tensor.dim %rotary_sin, %rotary_first "
+                        "  %rotary.s = tensor.dim %rotary_sin, %rotary.first "
                         ": {0}\n"
-                        "  %rotary_rows = arith.minsi %rotary_c, %rotary_s : "
+                        "  %rotary.rows = arith.minsi %rotary.c, %rotary.s : "
                         "index\n"
-                        "  %rotary_positions = arith.index_cast %rotary_rows : "
+                        "  %rotary.positions = arith.index_cast %rotary.rows : "
                         "index to i32\n",
                         type)
                     .str();
-    tables = " tables(%rotary_cos, %rotary_sin, %rotary_positions : " + type +
+    tables = " tables(%rotary_cos, %rotary_sin, %rotary.positions : " + type +
              ", " + type + ", i32)";
+    // No capture has a dot in its name.
     rotate = formatv(R"( rotate {{
-  ^bb0(%x: f32, %y: f32, %b: i32, %h: i32, %n: i32, %c: i32, %cosines: {0}, %sines: {0}, %positions: i32):
-    %row = arith.index_cast %n : i32 to index
-    %column = arith.index_cast %c : i32 to index
-    %cos_read = tensor.extract %cosines[%row, %column] : {0}
-    %sin_read = tensor.extract %sines[%row, %column] : {0}
-    %nan = arith.constant 0x7FC00000 : f32
-    %known = arith.cmpi ult, %n, %positions : i32
-    %cos = arith.select %known, %cos_read, %nan : f32
-    %sin = arith.select %known, %sin_read, %nan : f32
-    %x_cos = arith.mulf %x, %cos : f32
-    %y_sin = arith.mulf %y, %sin : f32
-    %y_cos = arith.mulf %y, %cos : f32
-    %x_sin = arith.mulf %x, %sin : f32
-    %first = arith.subf %x_cos, %y_sin : f32
-    %second = arith.addf %y_cos, %x_sin : f32
-    attn.yield %first, %second : f32, f32
+  ^bb0(%r.x: f32, %r.y: f32, %r.b: i32, %r.h: i32, %r.n: i32, %r.c: i32, %r.cosines: {0}, %r.sines: {0}, %r.positions: i32):
+    %r.row = arith.index_cast %r.n : i32 to index
+    %r.column = arith.index_cast %r.c : i32 to index
+    %r.cos_read = tensor.extract %r.cosines[%r.row, %r.column] : {0}
+    %r.sin_read = tensor.extract %r.sines[%r.row, %r.column] : {0}
+    %r.nan = arith.constant 0x7FC00000 : f32
+    %r.known = arith.cmpi ult, %r.n, %r.positions : i32
+    %r.cos = arith.select %r.known, %r.cos_read, %r.nan : f32
+    %r.sin = arith.select %r.known, %r.sin_read, %r.nan : f32
+    %r.x_cos = arith.mulf %r.x, %r.cos : f32
+    %r.y_sin = arith.mulf %r.y, %r.sin : f32
+    %r.y_cos = arith.mulf %r.y, %r.cos : f32
+    %r.x_sin = arith.mulf %r.x, %r.sin : f32
+    %r.first = arith.subf %r.x_cos, %r.y_sin : f32
+    %r.second = arith.addf %r.y_cos, %r.x_sin : f32
+    attn.yield %r.first, %r.second : f32, f32
   })",
                      type)
                  .str();

@@ -120,6 +120,13 @@ static bool isReserved(StringRef name) {
                                         "k_start",
                                         "k_new",
                                         "v_new",
+                                        "dropout_p",
+                                        "dropout_seed_low",
+                                        "dropout_seed_high",
+                                        "dropout_offset_low",
+                                        "dropout_offset_high",
+                                        "rotary_cos",
+                                        "rotary_sin",
                                         "block_mask",
                                         "after",
                                         "o"};

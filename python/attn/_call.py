@@ -192,6 +192,7 @@ class Call:
         turns = _rotary.set_views(self, rotary)
         for i, value in enumerate(_params_of(monoid_params)):
             views["param%d" % i] = number("monoid_params", value, c.F32)
+        _masks.check_names(self)
         checks.choice("precision", precision, _PRECISIONS)
         alibi = views.get("alibi_slopes")
         # The members of AttnAttentionDesc in order, from `dtype`.

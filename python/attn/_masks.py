@@ -118,6 +118,13 @@ def describe_missing(name):
     return "captures to hold '%s', which score_mod or mask_mod takes" % name
 
 
+def check_names(call):
+    """No capture stands for another operand that a call has."""
+    for name in call.captures:
+        if name in call.views:
+            fail("captures by names that no other operand has", repr(name))
+
+
 def bind_captures(call, inputs):
     """Gives the arguments of a kernel that are captures what the caller has for
     them. `inputs` are all of the kernel."""

@@ -126,6 +126,15 @@ paged = attn.attention(
 part = (q, k[:, :, :40], v[:, :, :40])
 check("pages", paged, attention(*part, mask=(i + j != 7)[:, :40])[0])
 
+# Names of captures are those of nothing else that a kernel has.
+rotary = attn.Rotary.of(16, 50)
+want = attn.attention(q, k, v, mask=i + j != 7, rotary=rotary)
+for name in ("x", "b", "n", "row", "rotary_rows"):
+    text = MASK.replace("%n ", "%m ").replace("%n,", "%m,").replace("%skip", "%" + name)
+    text = text.replace("%b: i32, %h: i32", "%of: i32, %head: i32")
+    named = attn.attention(q, k, v, mask_mod=text, captures={name: 7}, rotary=rotary)
+    check("a capture " + name, named, want)
+
 # A description that is compiled runs likewise, and on a GPU's emulator.
 n = 200
 q2, k2, v2 = qkv(rng, b=1, hq=2, hk=1, sq=n, sk=n, d=64, dv=64, dtype=np.float16)
@@ -167,6 +176,12 @@ bad(ValueError, "mask_mod to yield an i1",
 bad(ValueError, "without attn.yield",
     mask_mod=MASK.replace("attn.yield %live : i1", ""))
 bad(ValueError, "names that no other input has", mask_mod=MASK.replace("%skip", "%q"))
+for name in ("rotary_cos", "rotary_sin", "dropout_p", "dropout_seed_low"):
+    bad(ValueError, "names that no other input has",
+        mask_mod=MASK.replace("%skip", "%" + name))
+for name in ("q", "scale", "bias", "softcap", "window_left"):
+    bad(ValueError, "names that no other operand has", mask_mod=MASK, scale=1.0,
+        softcap=3.0, bias=bias, window=(3, 3), captures={"skip": 7, name: 1.0})
 bad(ValueError, "names of letters", mask_mod=MASK.replace("%skip", "%0"))
 bad(ValueError, "got more",
     mask_mod=MASK + "}) : () -> () \"builtin.module\"() ({" + MASK)
