@@ -190,6 +190,13 @@ def _is_parameter(name):
     return name.startswith("param") and name[len("param") :].isdigit()
 
 
+def _place_of_pairs(shape, n, rows, keys):
+    """Where the pairs of sequence n are in an array of the pairs of all."""
+    at = n if shape[0] != 1 else 0
+    sizes = [s if s == 1 else m for s, m in zip(shape[2:], (rows, keys))]
+    return (slice(at, at + 1), slice(None), slice(sizes[0]), slice(sizes[1]))
+
+
 class Plan:
     """A call of attention whose gradients are wanted.
 
@@ -626,15 +633,21 @@ class Plan:
         ]
         options = dict(self.options, layout="bshd")
         del options["cu_seqlens_q"], options["cu_seqlens_k"]
-        views, bias = self.call.views, self.options.get("bias")
-        slopes = options.get("alibi_slopes")
+        views, slopes = self.call.views, options.get("alibi_slopes")
+        number = _masks.take_number(options)
         pairs = zip(*(zip(x, x[1:]) for x in offsets))
         for n, ((i0, i1), (j0, j1)) in enumerate(pairs):
             if i0 >= i1 or j0 >= j1:
                 continue
-            if bias is not None:
-                place = self._place_of_bias(n, i1 - i0, j1 - j0)
-                options["bias"] = bias.reshape(views["bias"].shape)[place]
+            for name in ("bias", "mask"):
+                array = self.options.get(name)
+                if arrays.kind_of(array):
+                    shape = (1,) * (4 - len(array.shape)) + tuple(array.shape)
+                    place = _place_of_pairs(shape, n, i1 - i0, j1 - j0)
+                    options[name] = array.reshape(shape)[place]
+            if number is not None:
+                options["captures"] = dict(options.get("captures") or {})
+                options["captures"][number] = n
             if slopes is not None and len(views["alibi_slopes"].shape) == 2:
                 options["alibi_slopes"] = slopes[n : n + 1]
             operands = [
@@ -650,10 +663,7 @@ class Plan:
 
     def _place_of_bias(self, n, rows, keys):
         """Where the bias of a sequence is."""
-        shape = self.call.views["bias"].shape
-        at = n if shape[0] != 1 else 0
-        sizes = [s if s == 1 else m for s, m in zip(shape[2:], (rows, keys))]
-        return (slice(at, at + 1), slice(None), slice(sizes[0]), slice(sizes[1]))
+        return _place_of_pairs(self.call.views["bias"].shape, n, rows, keys)
 
     @staticmethod
     def _rows_of(array, rows):

@@ -4,6 +4,7 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+import re
 from typing import Any, Optional, Tuple, Union
 
 from . import _arrays as arrays
@@ -116,6 +117,41 @@ def describe_missing(name):
     if name.startswith(_OF_MONOIDS) and (name == "v" or name[5:].isdigit()):
         return "%s, which the monoid needs" % name
     return "captures to hold '%s', which score_mod or mask_mod takes" % name
+
+
+_NUMBER = "number_of_sequence"
+
+
+def take_number(options):
+    """Lets the functions among the options of a call read the number of the sequence,
+    %b, from a capture: for calls of one sequence out of several. Returns the name of
+    that capture, or None where no function reads it."""
+    name = "mask" if isinstance(options.get("mask"), str) else "mask_mod"
+    reads = False
+    for name, at in (("score_mod", 1), (name, 0)):
+        text = _text(name, options.get(name))
+        if not text:
+            continue
+        head = re.search(r"\^[\w$.-]+\s*\(([^()]*)\)", text)
+        arguments = head[1].split(",") if head else ()
+        if len(arguments) < at + 4:
+            fail(
+                "%s without locations, where a bias of rows and keys has a gradient "
+                "and layout is 'thd'" % name,
+                "another text",
+                NotImplementedError,
+            )
+        b = arguments[at].split(":")[0].strip()
+        body = text[head.end() :]
+        of_b = re.escape(b) + r"(?![\w$.-])"
+        if not re.search(of_b, body):
+            continue
+        arguments[at] = arguments[at].replace(b, "%" + _NUMBER + "_alone")
+        arguments.append(" %%%s: i32" % _NUMBER)
+        body = re.sub(of_b, "%" + _NUMBER, body)
+        head = text[: head.start(1)] + ",".join(arguments) + ")"
+        options[name], reads = head + body, True
+    return _NUMBER if reads else None
 
 
 def check_names(call):

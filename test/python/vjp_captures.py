@@ -269,6 +269,25 @@ def packed_bias():
         assert got.shape == bias.shape and got.dtype == bias.dtype
         error = np.abs(got.reshape(want.shape) - want).max()
         assert error <= 1e-5 * max(np.abs(want).max(), 1), (shape, error)
+    # Functions read the number of the sequence, and masks have pairs of all.
+    bias = normal(4, 1, 70, 140)
+    live = np.ones((4, 1, 70, 140), bool)
+    live[1::2, ..., 1::2] = live[::2, ..., ::2] = False
+    parity = """^bb0(%n: i32, %h: i32, %i: i32, %j: i32, %even: i32):
+      %sum = arith.addi %n, %j : i32
+      %last = arith.andi %sum, %even : i32
+      %live = arith.cmpi ne, %last, %even : i32
+      attn.yield %live : i1"""
+    wanted = None
+    for of_mask in ({"mask": ~live}, {"mask": parity, "captures": {"even": 1}}):
+        found = attn.attention_vjp(
+            q, k, v, layout="thd", cu_seqlens_q=cq, cu_seqlens_k=ck, bias=bias,
+            inputs=["bias"], **of_mask
+        )[1](do)["bias"]
+        wanted = found if wanted is None else wanted
+        assert np.abs(found[0]).max() > 0.01
+        assert np.abs(found - wanted).max() <= 1e-6, np.abs(found - wanted).max()
+        assert not found[live].any()
     fails(NotImplementedError, "no dropout where a bias", attn.attention_vjp, q, k, v,
           layout="thd", cu_seqlens_q=cq, cu_seqlens_k=ck, bias=normal(70, 140),
           dropout_p=0.5,
