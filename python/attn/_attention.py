@@ -258,8 +258,9 @@ def attention(
 
                 caches = block_table, k_start, v_dim, rolling or None
                 cu_seqlens = cu_seqlens_q, cu_seqlens_k
+                diagonal = causal, window
                 q, k = _torch_rotary.turned(
-                    q, k, rotary, layout, causal, kv_lengths, cu_seqlens, caches
+                    q, k, rotary, layout, *diagonal, kv_lengths, cu_seqlens, caches
                 )
             cached = block_table is not None or k_start is not None
             if not (_torch.is_traced(q) or cached):

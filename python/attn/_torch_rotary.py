@@ -14,10 +14,12 @@ from ._operands import LAYOUTS
 from ._checks import fail as _fail
 
 
-def turned(q, k, rotary, layout, causal, kv_lengths, cu_seqlens, caches):
+def turned(q, k, rotary, layout, causal, window, kv_lengths, cu_seqlens, caches):
     """q and k as attention multiplies them, rounded to their types.
 
     Args:
+        causal, window: of the call; they say which queries before the first key, of
+            sequences with fewer keys, have keys to see.
         cu_seqlens: of the queries and of the keys, or None twice.
         caches: options that only calls with caches have.
     """
@@ -37,8 +39,11 @@ def turned(q, k, rotary, layout, causal, kv_lengths, cu_seqlens, caches):
         else _dense(q, k, kv_lengths, causal)
     )
     back = sorted(range(len(axes)), key=axes.__getitem__)
+    ahead = None if window is None else tuple(window)[1]
+    if causal is not None:
+        ahead = 0
     return tuple(
-        _turn(x, tables, interleaved, positions).permute(back)
+        _turn(x, tables, interleaved, positions, ahead).permute(back)
         for x, positions in ((q, of_queries), (k, of_keys))
     )
 
@@ -68,15 +73,18 @@ def _packed(q, k, cu_seqlens, causal):
     return places
 
 
-def _turn(x, tables, interleaved, positions):
-    """Rows [.., n, d]; a row at a position behind the tables is NaN. Queries of
-    sequences with fewer keys have no position, and no keys where it counts."""
+def _turn(x, tables, interleaved, positions, ahead):
+    """Rows [.., n, d]; a row at a position that the tables do not have is NaN, but for
+    those before the first key that see none: they see keys up to `ahead` behind their
+    position, or all."""
     cos, sin = (torch.as_tensor(table, device=x.device) for table in tables)
     count, pairs = cos.shape
     at = positions.clamp(0, count - 1)
+    known = positions < count
+    sees_all = ahead is None or ahead < 0
+    known &= (positions >= 0) if sees_all else (positions >= 0) | (positions < -ahead)
     cos, sin = (
-        torch.where((positions < count)[..., None], table[at], torch.nan)
-        for table in (cos, sin)
+        torch.where(known[..., None], table[at], torch.nan) for table in (cos, sin)
     )
     part, rest = x[..., : 2 * pairs].float(), x[..., 2 * pairs :]
     if interleaved:

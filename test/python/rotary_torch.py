@@ -116,5 +116,17 @@ with torch.no_grad():
     without = attn.attention(q, k, v, causal="top_left", rotary=rotary)
 assert with_gradient.requires_grad and not without.requires_grad
 assert (with_gradient - without).abs().max() < 1e-5
+# Queries before the first key have no position: NaN where they see a key.
+k, v = (x[:, :, :45].detach().requires_grad_() for x in (k, v))
+for causal, window in ((None, None), (None, (-1, 2)), ("bottom_right", None)):
+    options = dict(causal=causal, window=window, rotary=rotary)
+    with_gradient = attn.attention(q, k, v, **options)
+    with torch.no_grad():
+        without = attn.attention(q, k, v, **options)
+    assert torch.equal(with_gradient.isnan(), without.isnan()), options
+    assert without.isnan().any() == (causal is None), options
+    if causal:
+        gradients = torch.autograd.grad(with_gradient.sum(), (q, k, v))
+        assert all(x.isfinite().all() for x in gradients), options
 words = "q, k and v as arrays or packed, with rotary"
 raises(NotImplementedError, words, attn.attention, q, k, v, rotary=rotary, k_start=[3])
