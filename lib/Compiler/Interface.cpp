@@ -167,6 +167,15 @@ static int64_t getRank(Type type) {
   return shaped && shaped.hasRank() ? shaped.getRank() : 0;
 }
 
+/// A product of dimensions, with the names that these have in the function.
+static std::string nameProduct(ShapeRules &rules, StringRef product,
+                               unsigned scope) {
+  std::string text;
+  for (StringRef name : llvm::split(product, '*'))
+    text += (text.empty() ? "" : "*") + rules.dims.name(name, scope);
+  return text;
+}
+
 static void annotate(func::FuncOp function, const AsmParserState *source) {
   MLIRContext *context = function.getContext();
   ShapeRules rules(function);
@@ -197,10 +206,7 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
       if (value == arg) {
         // A product, and what is taken from it.
         auto [product, less] = dim.first.split('-');
-        info.elementsUpTo.clear();
-        for (StringRef name : llvm::split(product, '*'))
-          info.elementsUpTo += (info.elementsUpTo.empty() ? "" : "*") +
-                               rules.dims.name(name, dim.second);
+        info.elementsUpTo = nameProduct(rules, product, dim.second);
         if (!less.empty())
           info.elementsUpTo += "-" + rules.dims.name(less, dim.second);
       }
@@ -232,8 +238,12 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
         continue;
       info.atLeast.resize(getRank(arg.getType()));
       std::string &least = info.atLeast[use.dim];
-      std::string name =
-          use.name.empty() ? "1" : rules.dims.name(use.name, use.scope);
+      std::string name = "1", from = namesOf.lookup(use.from);
+      if (!from.empty())
+        name = use.how.str() + "(" + from + ")" +
+               (use.appended ? "+" + rules.dims.name(use.appended, 2) : "");
+      else if (!use.name.empty())
+        name = nameProduct(rules, use.name, use.scope);
       if (!llvm::is_contained(llvm::split(least, ' '), name))
         least += (least.empty() ? "" : " ") + name;
     }

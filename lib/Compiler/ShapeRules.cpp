@@ -80,6 +80,34 @@ void ShapeRules::addCaptures(Region &region, ValueRange captures,
   }
 }
 
+void ShapeRules::setRange(Indexed &indexed, StringRef name,
+                          const Sources &sources) {
+  const mlir::attn::Source &source = name == "sk" ? sources.key : sources.query;
+  switch (source.kind) {
+  case mlir::attn::SourceKind::dense:
+  case mlir::attn::SourceKind::ring:
+    return;
+  case mlir::attn::SourceKind::varlen:
+    indexed.from = source.map;
+    indexed.how = name == "b" ? "sequences" : "longest";
+    return;
+  case mlir::attn::SourceKind::paged:
+    break;
+  }
+  // Without lengths pages are full.
+  if (!source.lengths) {
+    indexed.name = "table_pages*page";
+    return;
+  }
+  indexed.from = source.lengths;
+  indexed.how = "largest";
+  if (auto append = source.lengths.getDefiningOp<mlir::attn::AppendOp>()) {
+    indexed.from = append.getLengths();
+    if (!append.getOffsets())
+      indexed.appended = append.getRows().front();
+  }
+}
+
 void ShapeRules::bindAll(Value value, ArrayRef<StringRef> names,
                          unsigned scope) {
   for (auto [i, name] : llvm::enumerate(names))
@@ -167,17 +195,24 @@ void ShapeRules::addAttention(mlir::attn::AttentionOp op) {
     auto type = cast<RankedTensorType>(value.getType());
     for (int64_t i = 0; i < std::min<int64_t>(type.getRank(), 4); ++i) {
       int64_t dim = type.getRank() - 1 - i;
-      if (sources.nameOf(batched[3 - i]).empty())
+      if (sources.nameOf(batched[3 - i]).empty()) {
         indexed.push_back({value, dim, "", scope});
-      else if (type.getDimSize(dim) != 1)
+        if (type.getDimSize(dim) != 1)
+          setRange(indexed.back(), batched[3 - i], sources);
+      } else if (type.getDimSize(dim) != 1) {
         dims.bind(value, dim, batched[3 - i], scope);
+      }
     }
   }
   if (Value alibi = op.getAlibi()) {
-    int64_t rank = cast<RankedTensorType>(alibi.getType()).getRank();
-    dims.bind(alibi, rank - 1, "hq", scope);
-    if (rank == 2 && sources.query.hasBatch())
+    auto type = cast<RankedTensorType>(alibi.getType());
+    dims.bind(alibi, type.getRank() - 1, "hq", scope);
+    if (type.getRank() == 2 && sources.query.hasBatch()) {
       dims.bind(alibi, 0, "b", scope);
+    } else if (type.getRank() == 2 && type.getDimSize(0) != 1) {
+      indexed.push_back({alibi, 0, "", scope});
+      setRange(indexed.back(), "b", sources);
+    }
   }
   dims.bind(op.getSinks(), 0, "hq", scope);
   bindIndex(sources, scope);

@@ -40,12 +40,17 @@ public:
   std::vector<mlir::Value> written, apart;
   std::vector<unsigned> scopes;
   /// (value, dimension) pairs that regions index, and the dimension that the
-  /// index ranges over; no name: an index that is clamped.
+  /// index ranges over; no name: an index that is clamped, or one whose range
+  /// the elements of `from` say, in the way that `how` names (ArgInfo), with
+  /// the rows of `appended` behind.
   struct Indexed {
     mlir::Value value;
     int64_t dim;
     llvm::StringRef name;
     unsigned scope;
+    mlir::Value from = {};
+    llvm::StringRef how = {};
+    mlir::Value appended = {};
   };
   std::vector<Indexed> indexed;
   /// Heads of scans, and what they are the largest number of.
@@ -100,6 +105,10 @@ private:
       llvm_unreachable("unknown kind of source");
     }
   };
+
+  /// Says how far one of the dimensions b, sq and sk reaches that is not one
+  /// size for all sequences.
+  void setRange(Indexed &indexed, llvm::StringRef name, const Sources &sources);
 
   /// Reads off a region which positions index its captures.
   void addCaptures(mlir::Region &region, mlir::ValueRange captures,

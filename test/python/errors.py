@@ -136,6 +136,28 @@ bad(ValueError, "between 0 and total_k", **packed,
     cu_seqlens_q=[0, 66], cu_seqlens_k=[0, 95])
 bad(ValueError, "'cu_seqlens_k'", **packed,
     cu_seqlens_q=[0, 60, 66], cu_seqlens_k=[0, 94])
+# A bias of fewer sequences, rows or keys than there are would be read at its end.
+cu = dict(cu_seqlens_q=[0, 60, 66], cu_seqlens_k=[0, 9, 94])
+for name, sizes in {"bias": (2, 4, 60, 85), "mask": (2, 1, 60, 85)}.items():
+    for axis, words in ((2, "longest(cu_seqlens_q) = 60 in dimension 2"),
+                        (3, "longest(cu_seqlens_k) = 85 in dimension 3")):
+        less = [n - (i == axis) for i, n in enumerate(sizes)]
+        given = np.ones(less, np.float32 if name == "bias" else bool)
+        bad(ValueError, words, **packed, **cu, **{name: given})
+three = dict(cu_seqlens_q=[0, 6, 60, 66], cu_seqlens_k=[0, 9, 50, 94])
+bad(ValueError, "sequences(cu_seqlens_q) = 3 in dimension 0", **packed, **three,
+    bias=np.zeros((2, 4, 66, 94), np.float32))
+bad(ValueError, "sequences(cu_seqlens_q) = 3 in dimension 0", **packed, **three,
+    alibi_slopes=np.zeros((2, 4), np.float32))
+pools = dict(k=np.ones((5, 2, 10, 40), np.float32), v=np.ones((5, 2, 10, 24), "f4"),
+             block_table=[[0, 1, 2], [3, 4, 0]])
+bad(ValueError, "largest(kv_lengths) = 23 in dimension 3", **pools,
+    kv_lengths=[23, 20], mask=np.ones((33, 22), bool))
+bad(ValueError, "table_pages*page = 30 in dimension 3", **pools,
+    mask=np.ones((33, 29), bool))
+bad(ValueError, "largest(kv_lengths)+s_new = 25 in dimension 3", **pools,
+    kv_lengths=[23, 20], mask=np.ones((33, 24), bool),
+    k_new=np.ones((2, 2, 2, 40), np.float32), v_new=np.ones((2, 2, 2, 24), "f4"))
 
 # The output.
 out = np.zeros((2, 4, 33, 24), np.float32)

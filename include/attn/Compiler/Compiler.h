@@ -76,7 +76,10 @@ struct ArgInfo {
   std::vector<std::string> dims;
   /// For each dimension others that it must not be smaller than, or "1",
   /// separated by spaces; empty where any size will do. May be shorter than
-  /// the shape.
+  /// the shape. What elements of an argument say is written "largest(LENGTHS)",
+  /// "longest(OFFSETS)", the largest difference of neighbours, and
+  /// "sequences(OFFSETS)", which is one less than there are; "+s_new" behind it
+  /// is a dimension to add.
   std::vector<std::string> atLeast;
   /// Elements must lie between 0 and the size of this dimension, the product of
   /// several ("pages*page"), that less another ("sk-s_new"), or this number;
