@@ -292,6 +292,11 @@ bool attn::rowsAreColumns(int64_t rows, int64_t blockV,
   return target.hasRoles() && rows == MmaShape::warp().m &&
          blockV > MmaShape::warpgroup().nMax;
 }
+bool attn::keysAreTwoSlots(int64_t rows, int64_t blockK, int64_t blockV,
+                           const TargetInfo &target) {
+  return target.hasRoles() && rows == MmaShape::warpgroup().m &&
+         blockK == keysOfTwoSlots && blockV > MmaShape::warpgroup().nMax;
+}
 int64_t attn::leastPartKeys(const TargetInfo &target) {
   return target.isCpu() ? partKeys : gpuPartKeys;
 }

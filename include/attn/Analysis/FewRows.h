@@ -17,6 +17,11 @@ struct TargetInfo;
 /// `blockV` channels are rows, more than a product has columns.
 bool rowsAreColumns(int64_t rows, int64_t blockV, const TargetInfo &target);
 
+/// Whether a tile of `blockK` keys is two slots, of which each of two
+/// warpgroups that share the sums of `blockV` channels weighs one.
+bool keysAreTwoSlots(int64_t rows, int64_t blockK, int64_t blockV,
+                     const TargetInfo &target);
+
 /// What `blocksAtOnce` says of row blocks with `blockV` channels of values.
 int64_t blocksAtOnce(int64_t rows, int64_t blockV, const TargetInfo &target);
 

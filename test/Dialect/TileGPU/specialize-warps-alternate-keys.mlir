@@ -15,7 +15,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[MAX:.*]] = tile_gpu.smem.alloc : <64x2xf32>
 // CHECK: %[[FACTOR:.*]] = tile_gpu.smem.alloc : <64x2xf32>
 // CHECK: %[[SUM:.*]] = tile_gpu.smem.alloc : <64x2xf32>
-// CHECK: %[[TURNS:.*]] = tile_gpu.barrier.create warps(8) each(2)
+// CHECK: %[[OWN:.*]] = tile_gpu.barrier.create warps(4)
 // CHECK: %[[BOTH:.*]] = tile_gpu.barrier.create warps(8)
 // CHECK: tile_gpu.role "load"
 // CHECK: scf.for
@@ -33,36 +33,47 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile_gpu.vec.store %{{.*}}, %[[FACTOR]][%c1
 // CHECK: tile_gpu.barrier.sync %[[BOTH]] threads_only
 // CHECK: scf.for
+// CHECK: scf.if
+// The first member: scores, and statistics from those that the other has left.
 // CHECK: tile_gpu.ring.wait %[[A]]
 // CHECK: tile.dot {{.*}} transpose_rhs : {{.*}}<64x256xbf16>{{.*}} -> !tile.tile<64x64xf32>
 // CHECK: tile_gpu.ring.wait %[[B]]
 // CHECK: tile.dot {{.*}} transpose_rhs : {{.*}}<64x320xbf16>{{.*}} -> !tile.tile<64x64xf32>
-// What has been the first member's values alone, the second one gives back.
-// CHECK: scf.if
-// CHECK: tile_gpu.ring.release %[[A]]
-// CHECK: tile_gpu.ring.release %[[A]]
-// Statistics in turn.
-// CHECK: tile_gpu.turn.wait %[[TURNS]][%[[WG]]]
-// CHECK: %[[OTHER:.*]] = arith.subi %c1{{.*}}, %[[WG]]
-// CHECK: tile_gpu.vec.load %[[MAX]][%[[OTHER]]]
-// CHECK: tile_gpu.vec.load %[[FACTOR]][%[[OTHER]]]
-// CHECK: tile_gpu.vec.store %{{.*}}, %[[MAX]][%[[WG]]]
-// CHECK: tile_gpu.vec.store %{{.*}}, %[[FACTOR]][%[[WG]]]
-// CHECK: tile_gpu.turn.pass %[[TURNS]][%[[WG]]]
+// All of its warps are done with the columns that weights come to.
+// CHECK: tile_gpu.barrier.sync %[[OWN]] threads_only
+// CHECK: tile_gpu.vec.load %[[MAX]][%c1
+// CHECK: tile_gpu.vec.load %[[FACTOR]][%c1
+// CHECK: tile_gpu.vec.store %{{.*}}, %[[MAX]][%c0
+// CHECK: tile_gpu.vec.store %{{.*}}, %[[FACTOR]][%c0
 // CHECK: tile_gpu.frag.store
-// The first member: its own slot ahead of the other's weights.
-// CHECK: scf.if
-// CHECK: tile.dot {{.*}} -> !tile.tile<64x256xf32>
-// CHECK: tile_gpu.ring.release %[[A]]
 // CHECK: tile_gpu.barrier.sync %[[BOTH]]{{$}}
 // CHECK: tile_gpu.ring.release %[[B]]
+// Sums are scaled where a row of the warp has another factor than 1.
+// CHECK: %[[ANY:.*]] = tile.any %{{.*}} by_rows
+// CHECK: scf.if %[[ANY]]
+// CHECK: tile.dot {{.*}} -> !tile.tile<64x256xf32>
+// CHECK: tile_gpu.ring.release %[[A]]
+// Its second sum, by the other's weights.
+// CHECK: tile_gpu.barrier.sync %[[BOTH]]{{$}}
 // CHECK: tile_gpu.vec.load %[[FACTOR]][%c1
 // CHECK: tile.dot {{.*}} -> !tile.tile<64x256xf32>
 // CHECK: tile_gpu.ring.release %[[A]]
 // CHECK: tile_gpu.ring.release %[[B]]
+// The second member: scores; what has been the first one's values alone goes back.
 // CHECK: } else {
+// CHECK: tile.dot {{.*}} transpose_rhs : {{.*}}<64x320xbf16>{{.*}} -> !tile.tile<64x64xf32>
+// CHECK: tile_gpu.ring.release %[[A]]
+// CHECK: tile_gpu.ring.release %[[A]]
 // CHECK: tile_gpu.barrier.sync %[[BOTH]]{{$}}
-// CHECK: tile.dot {{.*}} -> !tile.tile<64x256xf32>
+// CHECK: tile_gpu.vec.load %[[MAX]][%c0
+// CHECK: tile_gpu.vec.load %[[FACTOR]][%c0
+// Its first sum runs beside its weights.
+// CHECK: %[[SUM0:.*]] = tile_gpu.mma.issue
+// CHECK: tile_gpu.vec.store %{{.*}}, %[[MAX]][%c1
+// CHECK: tile_gpu.vec.store %{{.*}}, %[[FACTOR]][%c1
+// CHECK: tile_gpu.frag.store
+// CHECK: tile_gpu.barrier.sync %[[BOTH]]{{$}}
+// CHECK: tile_gpu.mma.wait %[[SUM0]] pending(0)
 // CHECK: tile_gpu.ring.release %[[B]]
 // CHECK: tile.dot {{.*}} -> !tile.tile<64x256xf32>
 // CHECK: tile_gpu.ring.release %[[B]]

@@ -22,6 +22,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileAnchor.h"
+#include "StateUses.h"
 #include "TileElements.h"
 #include "TileSteps.h"
 #include "TileWarps.h"
@@ -152,6 +153,28 @@ static Value emitNearAnchor(ReductionContext &ctx, Value old, Value stat,
   return moved;
 }
 
+bool mlir::attn::anchorsLate(ReductionContext &ctx) {
+  return ctx.form.exponential && ctx.form.fused && !ctx.form.redoesFar &&
+         !ctx.form.slopes && ctx.reduction.relaxesMaximum() &&
+         ::attn::keysAreTwoSlots(ctx.schedule.getRows(),
+                                 ctx.schedule.getBlockK(),
+                                 ctx.schedule.getBlockV(), ctx.target) &&
+         anchorIsFree(ctx.reduction, ctx.monoid);
+}
+
+/// Within a map over rows: the anchor for sums at `old`, where `stat` is the
+/// row's greatest statistic. Of a row that is far, statistics that differ at
+/// all are further apart; and weights of f16 of one that is near may be off by
+/// 2^8 already.
+static Value followLate(ReductionContext &ctx, Value old, Value stat) {
+  const float most = isF16(ctx) ? 4.0f : 8.0f; // an exponent of 2
+  Value ahead = arith::MulFOp::create(
+      ctx.b, arith::SubFOp::create(ctx.b, stat, old), scaleToBase(ctx));
+  Value isLate = arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::OGT, ahead,
+                                       ctx.f32(most));
+  return ctx.select(isLate, stat, old);
+}
+
 /// Within a map over rows: the factor of the old sums and the offset of the
 /// tile's exponents, exp2(stat * k + offset), for the new statistic `stat`; and
 /// whether the row is far, or its k. Returns the exponent of the factor.
@@ -244,6 +267,8 @@ RowFactors mlir::attn::rescaleRows(ReductionContext &ctx, RowBlock &block,
         if (block.tile.linear)
           added = scores(ctx, block, row, ctx.i32(0), added.front());
         SmallVector<Value> results = combineStats(ctx, old, added);
+        if (ctx.form.anchorsLate)
+          results[0] = followLate(ctx, old[0], results[0]);
         if (ctx.form.exponential) {
           Value moved =
               emitAnchor(ctx, block, row, old[0], results[0], results);

@@ -32,6 +32,10 @@ inline Value scaleToBase(ReductionContext &ctx) {
   return ctx.form.scaleLog2 ? ctx.form.scaleLog2 : ctx.f32(ctx.form.base);
 }
 
+/// Whether anchors follow the greatest statistic late: where scaling the sums
+/// takes the time of products, and no output tells the anchor.
+bool anchorsLate(ReductionContext &ctx);
+
 /// Where anchors begin to be far from 0, a power of two T: the rounding of an
 /// anchor's product with k, 2^-24 of it, would take the weights of larger ones
 /// out of the range of what holds them. T times 2^floor(log2(k)) is 2^29, of

@@ -164,6 +164,9 @@ struct ScoreForm : ScoreUnit {
   /// Anchors of a larger size are far from 0, the k of their rows, and the
   /// anchor of rows without keys (see `findFarAnchors`).
   Value farAnchor, farK, leastAnchor;
+  /// The anchor stays until the row's greatest statistic is well ahead of it:
+  /// weights may be larger than 1, and sums are scaled seldom (`anchorsLate`).
+  bool anchorsLate = false;
   /// Rows that are far are done again behind the key tiles.
   bool redoesFar = false;
   /// So are rows that are NaN, and listed tiles clear no values of dead keys.

@@ -10,18 +10,21 @@
 //
 //   member 0                          member 1
 //   scores of slot 0                  scores of slot 1
-//   turn: statistics, from those      turn: statistics, from those
-//         of slot 1 of the step before      of slot 0
-//   weights to slot 0                 weights to slot 1
-//   sum of slot 0, from registers
-//   ------------------- both have stored their weights -------------------
-//   sum of slot 1                     sum of slot 0
-//                                     sum of slot 1, from registers
+//   statistics, from those of slot 1
+//   of the step before
+//   weights to slot 0
+//   ------------------- weights of slot 0 are there ----------------------
+//   sum of slot 0, from registers     sum of slot 0 starts
+//                                     statistics, from those of slot 0
+//                                     weights to slot 1
+//   ------------------- weights of slot 1 are there ----------------------
+//   sum of slot 1                     sum of slot 1, from registers
 //
 // The rows' state goes through the slots in the order of the keys, as if each
 // were a step, so that the first member is ahead by a slot: one multiplies
 // while the other computes weights. These lie in the columns of their keys that
-// no value has.
+// no value has. Where members meet, products run that both have issued, so that
+// neither waits for long.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +32,7 @@
 #include "SpecializeWarps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
+#include "llvm/Support/SaveAndRestore.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -201,19 +205,17 @@ void Consumer::storeHandedOn(Value value, unsigned number, Value to) {
   VecStoreOp::create(b, loc, vec, plan.reducedScratch[number], to);
 }
 
-/// A map of two columns of one value for each row.
-Value Consumer::mapRows(
-    Value lhs, Value rhs,
-    llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> combine) {
-  Location loc = lhs.getLoc();
-  auto map = tile::MapOp::create(b, loc, TypeRange{lhs.getType()},
-                                 ValueRange{lhs, rhs});
+/// A map of f32, one value for each row where an input has one column.
+Value Consumer::mapOf(Type type, ValueRange inputs,
+                      llvm::function_ref<Value(ValueRange)> element) {
+  Location loc = inputs.front().getLoc();
+  auto map = tile::MapOp::create(b, loc, type, inputs);
   OpBuilder::InsertionGuard guard(b);
-  Type i32 = b.getI32Type(), f32 = b.getF32Type();
-  Block *body = b.createBlock(&map.getBody(), {}, {i32, i32, f32, f32},
-                              {loc, loc, loc, loc});
-  tile::YieldOp::create(
-      b, loc, combine(b, loc, body->getArgument(2), body->getArgument(3)));
+  SmallVector<Type> types(2, b.getI32Type());
+  types.append(inputs.size(), b.getF32Type());
+  Block *body = b.createBlock(&map.getBody(), {}, types,
+                              SmallVector<Location>(types.size(), loc));
+  tile::YieldOp::create(b, loc, element(body->getArguments().drop_front(2)));
   return map.getResult(0);
 }
 
@@ -251,14 +253,12 @@ void Consumer::finishTurns() {
     Location loc = sum.getLoc();
     Value factor = loadHandedOn(loc, plan.statistics.size(), i32(1, loc));
     Value isFirst = isMember(loc, 0);
-    mapping.map(sum, mapRows(mapping.lookup(sum), factor,
-                             [&](OpBuilder &b, Location loc, Value own,
-                                 Value factor) -> Value {
-                               Value next =
-                                   arith::MulFOp::create(b, loc, own, factor);
-                               return arith::SelectOp::create(b, loc, isFirst,
-                                                              next, own);
-                             }));
+    Value own = mapping.lookup(sum);
+    mapping.map(sum,
+                mapOf(own.getType(), {own, factor}, [&](ValueRange x) -> Value {
+                  Value next = arith::MulFOp::create(b, loc, x[0], x[1]);
+                  return arith::SelectOp::create(b, loc, isFirst, next, x[0]);
+                }));
   }
 }
 
@@ -304,15 +304,6 @@ void Consumer::multiplyOwnKeys(const HalfStep &step, tile::DotOp dot) {
                                  /*transpose_lhs=*/false);
   }
   mapping.map(dot.getResult(), scores);
-  // What only the first member multiplies as values.
-  auto branch =
-      scf::IfOp::create(b, loc, isMember(loc, 1), /*withElseRegion=*/false);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  for (int64_t part : {1, 0}) {
-    slotOf(loc, plan.steps[firstColumns], i32(part, loc));
-    giveBack(loc, plan.steps[firstColumns], part);
-  }
 }
 
 /// The columns of a slot that no value has, as weights.
@@ -324,6 +315,33 @@ Value Consumer::weightsIn(Location loc, Value slot) {
                             /*transposed=*/false);
   return SmemSliceOp::create(b, loc, part, slot, i32(0, loc),
                              i32(plan.channels, loc));
+}
+
+/// `sums` times `factor`, which is 1 for all rows of most warps where anchors
+/// follow late.
+Value Consumer::scaleSeldom(Value sums, Value factor) {
+  Location loc = sums.getLoc();
+  auto rows = cast<tile::TileType>(factor.getType());
+  auto flags = tile::TileType::get(b.getContext(), rows.getRows(),
+                                   rows.getCols(), b.getI1Type());
+  Value moves = mapOf(flags, factor, [&](ValueRange x) -> Value {
+    Value one = arith::ConstantOp::create(b, loc, b.getF32FloatAttr(1.0f));
+    return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::UNE, x[0], one);
+  });
+  Value any = tile::AnyOp::create(b, loc, b.getI1Type(), moves,
+                                  /*by_rows=*/true);
+  auto branch = scf::IfOp::create(b, loc, sums.getType(), any,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value scaled =
+      mapOf(sums.getType(), {sums, factor}, [&](ValueRange x) -> Value {
+        return arith::MulFOp::create(b, loc, x[0], x[1]);
+      });
+  scf::YieldOp::create(b, loc, scaled);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, sums);
+  return branch.getResult(0);
 }
 
 /// The sums of a member's channels, which `ring` has, once slot `part` of the
@@ -341,17 +359,55 @@ Value Consumer::addPart(tile::DotOp dot, RolesRing &ring, int64_t part,
                                          last.tile.getElementType()));
   }
   Value values = columnsOf(loc, slot, plan.channels, i32(0, loc));
-  Value next = tile::DotOp::create(
-      b, loc, convert(dot.getType()), weights, values, sum, factor,
-      /*ramp=*/Value(), /*transpose_rhs=*/false, dot.getTf32(),
-      /*transpose_lhs=*/false);
+  Value next = tile::DotOp::create(b, loc, convert(dot.getType()), weights,
+                                   values, scaleSeldom(sum, factor),
+                                   /*scale=*/Value(), /*ramp=*/Value(),
+                                   /*transpose_rhs=*/false, dot.getTf32(),
+                                   /*transpose_lhs=*/false);
   giveBack(loc, ring, part);
   return next;
 }
 
-/// The product with the values, of both slots in their order.
+/// Both members have come, and see what the other has stored.
+void Consumer::meet(Location loc) {
+  BarrierSyncOp::create(b, loc, plan.shareBarrier, /*member=*/Value(),
+                        /*threads_only=*/false);
+}
+
+/// The second member's sum of the first slot starts, whose weights are there,
+/// and runs beside its own weights.
+Value Consumer::startSum(tile::DotOp dot, Value factor) {
+  Location loc = dot.getLoc();
+  MLIRContext *context = b.getContext();
+  RolesRing &last = plan.steps[lastColumns];
+  Value slot = slotOf(loc, last, i32(0, loc));
+  Value values = columnsOf(loc, slot, plan.channels, i32(0, loc))
+                     .getDefiningOp<UnrealizedConversionCastOp>()
+                     .getOperand(0);
+  Type f32 = b.getF32Type();
+  auto held = FragType::get(context, plan.rows, plan.channels, f32, Layout::Acc,
+                            Scope::Warpgroup);
+  Value sum = scaleSeldom(mapping.lookup(dot.getAcc()), factor);
+  Value acc =
+      UnrealizedConversionCastOp::create(b, loc, held, sum).getResult(0);
+  auto token = TokenType::get(context, plan.rows, plan.channels, f32);
+  return MmaIssueOp::create(b, loc, token, weightsIn(loc, slot), values, acc);
+}
+
+Value Consumer::finishSum(tile::DotOp dot, Value token) {
+  Location loc = dot.getLoc();
+  auto held = cast<TokenType>(token.getType()).getFragType();
+  Value sum = MmaWaitOp::create(b, loc, TypeRange(held), ValueRange(token),
+                                b.getI64IntegerAttr(0))
+                  .getResult(0);
+  giveBack(loc, plan.steps[lastColumns], 0);
+  return asTile(loc, sum, cast<tile::TileType>(convert(dot.getType())));
+}
+
+/// The product with the values, of both slots in their order; `started` is the
+/// second member's of the first slot.
 void Consumer::multiplyInOrder(const HalfStep &step, tile::DotOp dot,
-                               Value factorBefore) {
+                               Value started) {
   Location loc = dot.getLoc();
   RolesRing &first = plan.steps[firstColumns], &last = plan.steps[lastColumns];
   Value weights = mapping.lookup(dot.getLhs());
@@ -362,30 +418,21 @@ void Consumer::multiplyInOrder(const HalfStep &step, tile::DotOp dot,
       UnrealizedConversionCastOp::create(b, loc, held, weights).getResult(0);
   FragStoreOp::create(b, loc, stored, weightsIn(loc, ownKeys),
                       /*fragment_order=*/false);
-  Value before = mapping.lookup(dot.getAcc());
   Value factor = mapping.lookup(dot.getScale());
-  auto meet = [&] {
-    BarrierSyncOp::create(b, loc, plan.shareBarrier, /*member=*/Value(),
-                          /*threads_only=*/false);
-  };
-  auto branch = scf::IfOp::create(b, loc, TypeRange{convert(dot.getType())},
-                                  isMember(loc, 0), /*withElseRegion=*/true);
-  mapping.map(dot.getResult(), branch.getResult(0));
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.thenBlock());
-  Value sum = addPart(dot, first, 0, weights, before, factor);
-  meet();
-  slotOf(loc, last, i32(0, loc));
-  giveBack(loc, last, 0);
-  sum = addPart(dot, first, 1, /*weights=*/Value(), sum,
-                loadHandedOn(loc, plan.statistics.size(), i32(1, loc)));
-  giveBack(loc, last, 1);
-  scf::YieldOp::create(b, loc, sum);
-  b.setInsertionPointToStart(branch.elseBlock());
-  meet();
-  sum = addPart(dot, last, 0, /*weights=*/Value(), before, factorBefore);
-  sum = addPart(dot, last, 1, weights, sum, factor);
-  scf::YieldOp::create(b, loc, sum);
+  meet(loc);
+  Value sum;
+  if (started) {
+    sum = finishSum(dot, started);
+    sum = addPart(dot, last, 1, weights, sum, factor);
+  } else {
+    giveBack(loc, last, 0);
+    sum = addPart(dot, first, 0, weights, mapping.lookup(dot.getAcc()), factor);
+    meet(loc);
+    sum = addPart(dot, first, 1, /*weights=*/Value(), sum,
+                  loadHandedOn(loc, plan.statistics.size(), i32(1, loc)));
+    giveBack(loc, last, 1);
+  }
+  mapping.map(dot.getResult(), sum);
 }
 
 /// The first operation of a step that takes statistics of the slot before, and
@@ -410,52 +457,88 @@ findTurn(tile::RowsOp rows, ArrayRef<unsigned> statistics, Value factor) {
   return {first && isEarlier(first, last) ? first : last, last};
 }
 
-void Consumer::cloneAlternating(tile::RowsOp rows) {
-  Block &body = rows.getBody().front();
+/// Takes over what the slot before has left, once it is there.
+Value Consumer::takeOver(tile::RowsOp rows, int64_t number) {
   Location loc = rows.getLoc();
+  if (number == 0) {
+    // All warps have multiplied the columns where weights will be.
+    BarrierSyncOp::create(b, loc, plan.firstBarrier, /*member=*/Value(),
+                          /*threads_only=*/true);
+  } else {
+    // The first member has the values of these columns alone.
+    for (int64_t part : {1, 0}) {
+      slotOf(loc, plan.steps[firstColumns], i32(part, loc));
+      giveBack(loc, plan.steps[firstColumns], part);
+    }
+    meet(loc);
+  }
+  Value other = i32(1 - number, loc);
+  for (auto [i, state] : llvm::enumerate(plan.statistics))
+    mapping.map(statesOf(rows)[state], loadHandedOn(loc, i, other));
+  return loadHandedOn(loc, plan.statistics.size(), other);
+}
+
+/// What the next slot takes over; and the factor of both slots.
+Value Consumer::handOn(tile::RowsOp rows, Value factorBefore, Value factor) {
+  Location loc = rows.getLoc();
+  Operation *yield = rows.getBody().front().getTerminator();
+  for (auto [i, state] : llvm::enumerate(plan.statistics))
+    storeHandedOn(mapping.lookup(yield->getOperand(state)), i, member);
+  storeHandedOn(factor, plan.statistics.size(), member);
+  return mapOf(factor.getType(), {factorBefore, factor},
+               [&](ValueRange x) -> Value {
+                 return arith::MulFOp::create(b, loc, x[0], x[1]);
+               });
+}
+
+/// The step of the member `number`, which `member` is.
+void Consumer::cloneMember(tile::RowsOp rows, int64_t number) {
+  Block &body = rows.getBody().front();
   HalfStep step = *HalfStep::get(rows, plan);
-  step.firstKeyOfRun =
-      arith::MulIOp::create(b, loc, member, i32(step.keys(), loc));
+  step.firstKeyOfRun = i32(number * step.keys(), rows.getLoc());
   tile::DotOp product = findWeightsProduct(rows);
   auto [first, last] = findTurn(rows, plan.statistics, product.getScale());
-  const unsigned numStatistics = plan.statistics.size();
-  Value factorBefore, factors;
+  Value factorBefore, factors, started;
   for (Operation &op : body.without_terminator()) {
+    forget(&op);
     if (&op == first) {
-      TurnWaitOp::create(b, loc, plan.turns, member);
-      Value other = arith::SubIOp::create(b, loc, i32(1, loc), member);
-      for (auto [number, state] : llvm::enumerate(plan.statistics))
-        mapping.map(statesOf(rows)[state], loadHandedOn(loc, number, other));
-      factorBefore = loadHandedOn(loc, numStatistics, other);
+      factorBefore = takeOver(rows, number);
+      if (number == 1)
+        started = startSum(product, factorBefore);
     }
     if (auto dot = dyn_cast<tile::DotOp>(op); dot && dot.getTransposeRhs()) {
       multiplyOwnKeys(step, dot);
       continue;
     }
     if (&op == product) {
-      multiplyInOrder(step, product, factorBefore);
+      multiplyInOrder(step, product, started);
       continue;
     }
     Operation *clone = cloneOfStep(step, op);
-    if (&op == last) {
-      Value factor = mapping.lookup(product.getScale());
-      for (auto [number, state] : llvm::enumerate(plan.statistics))
-        storeHandedOn(mapping.lookup(body.getTerminator()->getOperand(state)),
-                      number, member);
-      storeHandedOn(factor, numStatistics, member);
-      TurnPassOp::create(b, loc, plan.turns, member, ValueRange());
-      factors = mapRows(factorBefore, factor,
-                        [](OpBuilder &b, Location loc, Value x, Value y) {
-                          return arith::MulFOp::create(b, loc, x, y);
-                        });
-    }
+    if (&op == last)
+      factors = handOn(rows, factorBefore, mapping.lookup(product.getScale()));
     // The member's own sums leave out the other slot, but not its factor.
     for (Operation *reduce : plan.ownReduces)
       if (reduce->getBlock() == &body &&
           *reduce->getResult(0).user_begin() == &op)
         clone->replaceUsesOfWith(mapping.lookup(product.getScale()), factors);
   }
-  for (auto [result, value] :
-       llvm::zip(rows.getResults(), body.getTerminator()->getOperands()))
-    mapping.map(result, mapping.lookup(value));
+}
+
+void Consumer::cloneAlternating(tile::RowsOp rows) {
+  Location loc = rows.getLoc();
+  SmallVector<Type> types = llvm::map_to_vector(
+      rows.getResultTypes(), [&](Type type) { return convert(type); });
+  auto branch = scf::IfOp::create(b, loc, types, isMember(loc, 0),
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  for (int64_t number : {0, 1}) {
+    Region &region = number ? branch.getElseRegion() : branch.getThenRegion();
+    b.setInsertionPointToStart(&region.front());
+    llvm::SaveAndRestore<Value> own(member, i32(number, loc));
+    cloneMember(rows, number);
+    scf::YieldOp::create(
+        b, loc, lookup(rows.getBody().front().getTerminator()->getOperands()));
+  }
+  mapping.map(rows.getResults(), branch.getResults());
 }

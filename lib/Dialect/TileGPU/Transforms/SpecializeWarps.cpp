@@ -194,9 +194,9 @@ void Specializer::createRings() {
         return bool(ring.inPlace);
       });
   if (plan.keyParts > 1)
-    plan.turns = BarrierCreateOp::create(
-        b, kernel.getLoc(), plan.members() * memberWarps,
-        /*each=*/plan.members(), /*first=*/IntegerAttr());
+    plan.firstBarrier =
+        BarrierCreateOp::create(b, kernel.getLoc(), memberWarps, /*each=*/1,
+                                /*first=*/IntegerAttr());
   if (turnsShared || plan.sharesWeights || plan.turned)
     plan.shareBarrier = BarrierCreateOp::create(
         b, kernel.getLoc(), plan.members() * memberWarps,

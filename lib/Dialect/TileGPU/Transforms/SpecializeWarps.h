@@ -160,7 +160,8 @@ struct RolesPlan {
   SmallVector<unsigned> statistics;
   SmallVector<TypedAttr> initialStatistics;
   SmallVector<Value> lastStatistics;
-  Value turns;
+  /// Of the first member's warps.
+  Value firstBarrier;
   SmemType weightsTile;
   SmallVector<SmemType> reducedTiles;
   /// Sums that each has of its own keys, up to the last step, and reductions
@@ -394,9 +395,9 @@ private:
   void takeOwnKeys(RolesRing &ring, tile::LoadOp load);
   Value loadHandedOn(Location loc, unsigned number, Value from);
   void storeHandedOn(Value value, unsigned number, Value to);
-  Value mapRows(
-      Value lhs, Value rhs,
-      llvm::function_ref<Value(OpBuilder &, Location, Value, Value)> combine);
+  Value mapOf(Type type, ValueRange inputs,
+              llvm::function_ref<Value(ValueRange)> element);
+  Value scaleSeldom(Value sums, Value factor);
   Value isMember(Location loc, int64_t number);
   void startTurns(Location loc);
   void finishTurns();
@@ -406,8 +407,13 @@ private:
   Value weightsIn(Location loc, Value slot);
   Value addPart(tile::DotOp dot, RolesRing &ring, int64_t part, Value weights,
                 Value sum, Value factor);
-  void multiplyInOrder(const HalfStep &step, tile::DotOp dot,
-                       Value factorBefore);
+  void meet(Location loc);
+  Value startSum(tile::DotOp dot, Value factor);
+  Value finishSum(tile::DotOp dot, Value token);
+  void multiplyInOrder(const HalfStep &step, tile::DotOp dot, Value started);
+  Value takeOver(tile::RowsOp rows, int64_t number);
+  Value handOn(tile::RowsOp rows, Value factorBefore, Value factor);
+  void cloneMember(tile::RowsOp rows, int64_t number);
   void cloneAlternating(tile::RowsOp rows);
   Operation *cloneOfStep(const HalfStep &step, Operation &op);
   void cloneSharedWeights(tile::RowsOp rows);
