@@ -236,8 +236,29 @@ LogicalResult gpu::lower(KernelContext &k, MmaIssueOp op) {
   return success();
 }
 
+/// Whether nothing but the next product takes the accumulator of the one that
+/// is waited for, with nothing between them that others see: the unit adds to
+/// it in order, and need not be empty in between.
+static bool isGoneOnWith(MmaWaitOp op) {
+  if (op.getTokens().size() != 1 || !op.getAccs().front().hasOneUse())
+    return false;
+  auto next = dyn_cast<MmaIssueOp>(*op.getAccs().front().user_begin());
+  if (!next || next.getAcc() != op.getAccs().front() ||
+      next->getBlock() != op->getBlock() || next.getRamp())
+    return false;
+  for (Operation *between = op->getNextNode(); between != next;
+       between = between->getNextNode())
+    if (!isa<RingWaitOp>(between) && !isMemoryEffectFree(between))
+      return false;
+  return true;
+}
+
 LogicalResult gpu::lower(KernelContext &k, MmaWaitOp op) {
   Emitter &e = k.e;
+  if (isGoneOnWith(op)) {
+    k.setAll(op.getAccs(), k.flat(op.getTokens()));
+    return success();
+  }
   // The accumulators go through the wait: no use of them can come before it.
   Values inputs = k.flat(op.getTokens());
   std::string constraints;

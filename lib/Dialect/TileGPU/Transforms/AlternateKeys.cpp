@@ -115,6 +115,10 @@ bool RolesAnalysis::alternateKeys(ArrayRef<tile::RowsOp> steps) {
     return false;
   plan.keyParts = parts;
   splitColumns();
+  // A pair of blocks shares its copies, and no other reads the same keys.
+  ::mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  plan.readsOnce =
+      schedule && schedule.getPackHeads() && schedule.getCluster() > 1;
   // Statistics, the factor of the sums, and the members' own sums.
   SmemType column = plan.reducedTiles.front();
   plan.reducedTiles.assign(plan.statistics.size() + 1 + plan.ownSums.size(),
