@@ -568,7 +568,10 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     associativity); sums in f32. On a GPU, where all that is made of the weights
     is rounded to 16 bits, functions of the scores are marked approximate (`afn`;
     positions that become floats `tile.approximate`). With `fixable_anchor` there
-    are two kernels (attn-fix-anchor). Listed tiles are taken in the order of the
+    are two kernels (attn-fix-anchor). Where two warpgroups take slots of keys by
+    turns (tile-gpu-specialize-warps) and no output tells the reference point of
+    weights, it follows the row's maximum once that is 2^8 ahead (f16 2^4):
+    weights are that large at most. Listed tiles are taken in the order of the
     list, which is the same in every run; monoids that do not commute are not
     listed. Deterministic for a given schedule.
     Fails when: a schedule is absent, an attribute asks for a rewrite that does

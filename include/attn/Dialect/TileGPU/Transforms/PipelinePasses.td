@@ -61,7 +61,9 @@ def TileGpuSpecializeWarpsPass
     one, into those columns of it, while the other multiplies. The values of
     each warpgroup are columns of a ring of their own then, which is given back
     as soon as they are multiplied; queries are copied behind the first of these
-    columns, which is what the first product takes.
+    columns, which is what the first product takes. The second one's product with
+    the values of the first slot runs beside its own weights. Sums are scaled
+    where a row of the warp has another factor than 1.
 
     With `rows = 16` and more channels (`block_v`) than a product has columns,
     one warpgroup has them all: 64 keys are the rows of its products, and the
