@@ -310,6 +310,10 @@ int64_t attn::mostHeadsAbreast(bool isUneven, bool isBand,
   return isUneven ? unevenHeads : isBand ? bandHeads : target.headsAbreast;
 }
 
+int64_t attn::mostTilesWithoutOrder(const TargetInfo &target) {
+  return orderedRounds * target.numMultiprocessors;
+}
+
 TurnSizes attn::turnSizes(int64_t channels, bool isMasked,
                           const TargetInfo &target) {
   bool isWide = channels > panelElements;

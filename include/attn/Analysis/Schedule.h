@@ -239,6 +239,10 @@ int64_t mostHeadsAbreast(bool isUneven, bool isBand, const TargetInfo &target);
 inline constexpr int64_t someHeads = 4;
 inline int64_t keysOfUneven(int64_t sectionKeys) { return sectionKeys / 3 * 2; }
 
+/// The most work tiles with lists of keys that go from the last rows to the
+/// first; of more a kernel says which take longer.
+int64_t mostTilesWithoutOrder(const TargetInfo &target);
+
 /// Keys of a part where the bits of a row depend on no other: the same number
 /// for all sizes, in whole tiles.
 int64_t fixedPartKeys(int64_t blockK);

@@ -119,7 +119,10 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[ALL:.*]] = arith.muli %[[N]], %[[TILES]]
 // CHECK: tile.launch @pairs_kernel1 grid(%[[ALL]])
 // CHECK: tile.launch @pairs_kernel2 grid(%[[N]])
-// CHECK: tile.launch @pairs_kernel3 grid(%[[N]])
+// Few work tiles take the last rows first, without a kernel that says so.
+// CHECK: %[[MANY:.*]] = arith.cmpi sgt, %{{.*}}, %c264
+// CHECK: %[[ORDERED:.*]] = arith.select %[[MANY]], %[[N]], %c0
+// CHECK: tile.launch @pairs_kernel3 grid(%[[ORDERED]])
 // CHECK: tile.launch @pairs_kernel0 grid(
 
 // The n-th work tile is the query tile with the n-th most to do, which the lists say
@@ -162,6 +165,11 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: } -> !tile.tile<128x1xi1>, !tile.tile<128x1xi1>
 // CHECK: tile.bits
 // CHECK-NOT: !tile.tile<128x128xi1>
+// CHECK: memref.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %[[OWN:.*]], %c1]
+// CHECK: %[[LAST:.*]] = arith.subi %{{.*}}, %c1
+// CHECK: %[[NTH:.*]] = arith.subi %[[LAST]], %[[OWN]]
+// CHECK: %[[FROM_END:.*]] = arith.index_cast %[[NTH]] : index to i32
+// CHECK: memref.store %[[FROM_END]], %{{.*}}[%{{.*}}, %{{.*}}, %[[OWN]], %c2]
 // CHECK: tile.return
 
 // The order: how many query tiles take longer, in halves of a whole tile, or as

@@ -97,16 +97,19 @@ static std::string describeCache(ReductionOpInterface op,
 
 /// The order of work tiles, and the heads that run side by side.
 static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
-                                 bool isGiven, bool isListed) {
+                                 bool isGiven, bool isListed,
+                                 const ::attn::TargetInfo &target) {
   std::string text = "work tiles: ";
   text += stringifyWorkOrder(schedule.getOrder().value_or(WorkOrder::in_order));
   if (isGiven)
     text += " (as given)";
+  else if (op.getMaskBody().empty())
+    text += " (all rows have as many keys)";
+  else if (isListed && listsSayOrder(op))
+    text += " (by the lists of key tiles, where there are more than " +
+            std::to_string(::attn::mostTilesWithoutOrder(target)) + ")";
   else
-    text += op.getMaskBody().empty() ? " (all rows have as many keys)"
-            : isListed && listsSayOrder(op)
-                ? " (by the lists of key tiles)"
-                : " (most masks leave the last rows the most keys)";
+    text += " (most masks leave the last rows the most keys)";
   if (schedule.getSection() > 1)
     text += "; heads abreast: at most " + std::to_string(schedule.getSection());
   int64_t keys = schedule.getSectionKeys();
@@ -261,7 +264,7 @@ std::string mlir::attn::describeSchedule(ReductionOpInterface op,
   text += describeCache(op, target);
   bool isListed =
       choice.problem.listed && schedule.getLoop() == LoopShape::peeled;
-  text += describeOrder(op, schedule, choice.isOrderGiven, isListed);
+  text += describeOrder(op, schedule, choice.isOrderGiven, isListed, target);
   text += describeRotary(op, schedule, target);
   text += describeInvariance(op, schedule);
   text += describeTurns(choice, target);

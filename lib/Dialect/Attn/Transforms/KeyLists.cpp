@@ -20,7 +20,9 @@
 //
 // How long a query tile takes the lists say. Where the schedule takes the
 // longest first, a last kernel, with one block for each query tile again,
-// counts those that take longer: as many come before it.
+// counts those that take longer: as many come before it. That takes longer than
+// it gains where there are few work tiles: then the last query tiles come
+// first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -340,6 +342,12 @@ listWords(KeyListContext &ctx, const KeyLists &into, Value base, Value wholes,
   });
 }
 
+/// Whether the reduction reads the order of query tiles in the lists.
+static bool saysOrder(KeyListContext &ctx) {
+  return ctx.schedule.getOrder() == WorkOrder::longest_first &&
+         listsSayOrder(ctx.reduction);
+}
+
 void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,
                             Value numTiles, Value block) {
   ctx.b.setInsertionPointToStart(&ctx.kernel.getBody().front());
@@ -392,6 +400,13 @@ void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,
     memref::StoreOp::create(
         ctx.b, chunks.getResult(which), into.tiles,
         {ctx.batch, ctx.head, ctx.queryTile, ctx.index(which)});
+  // The order of few work tiles, of which no kernel counts those before.
+  if (saysOrder(ctx))
+    memref::StoreOp::create(
+        ctx.b,
+        ctx.toI32(ctx.sub(ctx.sub(numTiles, ctx.index(1)), ctx.queryTile)),
+        into.tiles,
+        {ctx.batch, ctx.head, ctx.queryTile, ctx.index(KeyLists::nthLongest)});
   tile::ReturnOp::create(ctx.b);
 }
 

@@ -489,8 +489,15 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
          withBlocks(4));
     make(tiles, buildLists, schedule);
   }
-  if (schedule.getOrder() == WorkOrder::longest_first && listsSayOrder(op))
-    make(tiles, buildOrder, schedule);
+  if (schedule.getOrder() != WorkOrder::longest_first || !listsSayOrder(op))
+    return;
+  Value work = arith::MulIOp::create(b, loc, batches, heads);
+  work = arith::MulIOp::create(b, loc, work, extra[0]);
+  Value areMany =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, work,
+                            index(::attn::mostTilesWithoutOrder(target), loc));
+  make(arith::SelectOp::create(b, loc, areMany, tiles, index(0, loc)),
+       buildOrder, schedule);
 }
 
 LogicalResult PlanBuilder::convertFused(FusedOp op) {

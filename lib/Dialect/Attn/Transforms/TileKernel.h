@@ -80,7 +80,7 @@ constexpr int64_t marksOfBlock = 64;
 /// row of the query tile, or it is null. Words, classes and bits are found by
 /// the tile's number. Beside the counts of the n-th query tile is the number of
 /// the one that has the n-th most to do, where the schedule takes the longest
-/// first.
+/// first; of few work tiles, of the n-th from the end.
 struct KeyLists {
   Value tiles, words, classes, bits;
   static constexpr int64_t masks = 0, wholes = 1, nthLongest = 2, header = 3;
