@@ -81,11 +81,12 @@ static std::pair<Value, Value> sampleRange(KeyListContext &ctx,
           extreme(std::numeric_limits<int32_t>::min(), /*least=*/false)};
 }
 
-/// Keys by rows, `count` of these from `first` on: whether elements are live,
-/// and whether they are dead. Keys are rows here, of which each thread has few,
-/// and rows are columns.
-static std::pair<Value, Value>
-evaluateRows(KeyListContext &ctx, RowBlock &block, Value first, int64_t count) {
+/// Keys by rows, `count` of these from `first` on, so far apart: whether
+/// elements are live, and whether they are dead. Keys are rows here, of which
+/// each thread has few, and rows are columns.
+static std::pair<Value, Value> evaluateRows(KeyListContext &ctx,
+                                            RowBlock &block, Value first,
+                                            int64_t count, int64_t apart = 1) {
   Type i1 = ctx.b.getI1Type();
   Value lastRow = ctx.toI32(ctx.sub(ctx.liveRows, ctx.index(1)));
   Value yes = arith::ConstantIntOp::create(ctx.b, i1, 1);
@@ -95,6 +96,8 @@ evaluateRows(KeyListContext &ctx, RowBlock &block, Value first, int64_t count) {
         // Rows beyond the last stand for it.
         if (first)
           row = ctx.add(row, first);
+        if (apart > 1)
+          row = ctx.mul(row, ctx.i32(apart));
         Value live = liveByMask(ctx, block, ctx.min(row, lastRow), key);
         Value dead = arith::XOrIOp::create(ctx.b, live, yes);
         if (keyCols(ctx) != ctx.schedule.getBlockK())
@@ -155,8 +158,8 @@ static ListedElements gatherKeys(KeyListContext &ctx, Value live, Value dead) {
           any(words.take_front(numWords)), any(words.drop_front(numWords))};
 }
 
-/// Whether elements of the mask differ by row: its third argument is the row.
-static bool asksForRows(KeyListContext &ctx) {
+/// Its third argument is the row.
+bool mlir::attn::asksForRows(KeyListContext &ctx) {
   return !ctx.reduction.getMaskBody().getArgument(2).use_empty();
 }
 
@@ -231,6 +234,15 @@ ListedElements mlir::attn::evaluate(KeyListContext &ctx, const KeyLists &into,
       ctx.select(isDistant, found.someDead,
                  arith::ConstantIntOp::create(ctx.b, ctx.b.getI1Type(), 1));
   return found;
+}
+
+ListedElements mlir::attn::evaluateFew(KeyListContext &ctx, Value number) {
+  constexpr int64_t rows = 8;
+  RowBlock block = listedBlock(ctx, ctx.toI32(number), /*ragged=*/true);
+  auto [live, dead] =
+      evaluateRows(ctx, block, Value(), rows,
+                   llvm::divideCeil(ctx.schedule.getBlockQ() - 1, rows - 1));
+  return gatherKeys(ctx, someOfRows(ctx, live), someOfRows(ctx, dead));
 }
 
 /// Words of the classes of tiles, as many as a tile has columns: 32 of them

@@ -71,6 +71,8 @@ static Value listWhole(KeyListContext &ctx, const KeyLists &into, Value tile,
 
 static void storeWords(KeyListContext &ctx, const KeyLists &into, Value place,
                        ArrayRef<Value> words) {
+  if (!into.words)
+    return;
   for (auto [w, word] : llvm::enumerate(words))
     memref::StoreOp::create(
         ctx.b, word, into.words,
@@ -170,23 +172,33 @@ static Value classOfElements(KeyListContext &ctx, const KeyLists &into,
       .front();
 }
 
-/// Lists a tile as its elements are.
+/// Lists a tile as its elements are. Where nothing else is wanted of these, a
+/// few rows say of most tiles that they have live ones, and dead ones.
 static SmallVector<Value> listByElements(KeyListContext &ctx,
                                          const KeyLists &into, Value number,
                                          ValueRange counts) {
-  ListedElements found = evaluate(ctx, into, number);
   Value tile = ctx.toI32(number);
-  auto masked = [&] {
-    storeWords(ctx, into, number, found.words);
-    return listMasked(ctx, into, tile, counts);
+  auto listFound = [&]() -> SmallVector<Value> {
+    ListedElements found = evaluate(ctx, into, number);
+    auto masked = [&] {
+      storeWords(ctx, into, number, found.words);
+      return listMasked(ctx, into, tile, counts);
+    };
+    auto whole = [&] {
+      return SmallVector<Value>{counts[0],
+                                listWhole(ctx, into, tile, counts[1])};
+    };
+    return stepIf(
+        ctx, found.someLive, counts,
+        [&] { return stepIf(ctx, found.someDead, counts, masked, whole); },
+        nullptr);
   };
-  auto whole = [&] {
-    return SmallVector<Value>{counts[0], listWhole(ctx, into, tile, counts[1])};
-  };
+  if (into.bits || into.words || !asksForRows(ctx))
+    return listFound();
+  ListedElements few = evaluateFew(ctx, number);
   return stepIf(
-      ctx, found.someLive, counts,
-      [&] { return stepIf(ctx, found.someDead, counts, masked, whole); },
-      nullptr);
+      ctx, arith::AndIOp::create(ctx.b, few.someLive, few.someDead), counts,
+      [&] { return listMasked(ctx, into, tile, counts); }, listFound);
 }
 
 static void storeClass(KeyListContext &ctx, const KeyLists &into, Value number,

@@ -43,6 +43,10 @@ Value nthTile(KeyListContext &ctx, Value first, Value n);
 /// for them.
 ListedElements evaluate(KeyListContext &ctx, const KeyLists &into,
                         Value number);
+/// What the elements of a few rows say, from the first one to the last.
+ListedElements evaluateFew(KeyListContext &ctx, Value number);
+/// Whether elements of the mask differ by row.
+bool asksForRows(KeyListContext &ctx);
 /// Words of the classes of tiles, as many as a tile has columns: 32 of them
 /// each, and words of one kind after those of the one before.
 SmallVector<Value> classWords(KeyListContext &ctx, ValueRange classes);

@@ -48,7 +48,7 @@ private:
                                   Value heads, Value numTiles);
   void convertLists(ReductionOpInterface op, MonoidOp monoid, Value batches,
                     Value heads, ArrayRef<Value> extra,
-                    ValueRange packedQueries);
+                    ValueRange packedQueries, bool readsKeys);
   LogicalResult convertStates(Operation *op, FlatSymbolRefAttr monoidRef);
   /// Whether a kernel is made for many parts beside that for few.
   bool dividesParts(CombineOp combine, Value states);

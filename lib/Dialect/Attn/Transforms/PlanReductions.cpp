@@ -349,11 +349,15 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   };
   Kernel kernel = start();
   ReductionContext builder(op, monoid, target, kernel.func);
-  if (isListed)
-    convertLists(op, monoid, batches, listHeads,
-                 ArrayRef(extra).take_front(firstView), packedQueries);
   if (failed(fillIn(builder, kernel)))
     return failure();
+  Value factor = op.mayFixAnchor() ? factorOfScore(op) : Value();
+  bool fixesAnchor = factor && packedQueries.empty();
+  // Dead keys are known where rows that they spoil are not done again.
+  if (isListed)
+    convertLists(op, monoid, batches, listHeads,
+                 ArrayRef(extra).take_front(firstView), packedQueries,
+                 /*readsKeys=*/!builder.form.redoesSpoiled || fixesAnchor);
 
   Value grid = arith::MulIOp::create(b, loc, batches, heads);
   grid = arith::MulIOp::create(b, loc, grid, numTiles);
@@ -376,8 +380,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     launch(loc, other, arith::SelectOp::create(b, loc, hasBits, none, grid));
     grid = arith::SelectOp::create(b, loc, hasBits, grid, none);
   }
-  Value factor = op.mayFixAnchor() ? factorOfScore(op) : Value();
-  if (factor && packedQueries.empty()) {
+  if (fixesAnchor) {
     Value bound = inPlan(op, factor);
     // Of two kernels one has blocks.
     Kernel fixed = start();
@@ -447,11 +450,12 @@ SmallVector<Value> PlanBuilder::makeKeyLists(ReductionOpInterface op,
   return lists;
 }
 
-/// The kernels that make the lists, and their launches.
+/// The kernels that make the lists, and their launches. `readsKeys`: some
+/// kernel reads which keys of a tile are live.
 void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
                                Value batches, Value heads,
-                               ArrayRef<Value> extra,
-                               ValueRange packedQueries) {
+                               ArrayRef<Value> extra, ValueRange packedQueries,
+                               bool readsKeys) {
   Location loc = op.getLoc();
   Value tiles = extra[0]; // query tiles
   if (listsDifferByBatch(op))
@@ -464,7 +468,10 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     builder.packsHeads = !packedQueries.empty();
-    build(builder, listsOf(kernel.extra), kernel.extra[0], kernel.block);
+    KeyLists into = listsOf(kernel.extra);
+    if (!readsKeys)
+      into.words = {};
+    build(builder, into, kernel.extra[0], kernel.block);
     tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                            kernel.launchArguments);
   };
