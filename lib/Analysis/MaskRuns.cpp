@@ -8,6 +8,7 @@
 #include "attn/Analysis/MaskRuns.h"
 #include "ScheduleRules.h"
 #include "attn/Analysis/MaskAnalysis.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseMap.h"
@@ -122,13 +123,33 @@ private:
 };
 } // namespace
 
+bool attn::comparesCoordinates(Region &mask) {
+  if (mask.empty())
+    return false;
+  MaskAnalysis analysis(mask);
+  auto isSample = [&](Value value, bool onKey) {
+    return llvm::any_of(analysis.getSamples(), [&](auto &sample) {
+      return sample.value == value && sample.onKey == onKey;
+    });
+  };
+  int64_t count = 0;
+  mask.walk([&](arith::SubIOp op) {
+    for (bool onKey : {false, true})
+      count += isSample(op.getLhs(), onKey) && isSample(op.getRhs(), !onKey);
+  });
+  return count > 1;
+}
+
 ScheduleSizes attn::fitRuns(Region &mask, const ScheduleSizes &sizes) {
   constexpr int64_t least = 64;
   ScheduleSizes halves = sizes;
   halves.blockK /= 2;
+  if (mask.empty() || sizes.blockK % 2 || halves.blockK < least)
+    return sizes;
+  if (comparesCoordinates(mask))
+    return halves;
   // Beside the positions a region has captures.
-  if (mask.empty() || mask.getNumArguments() != 4 || sizes.blockK % 2 ||
-      halves.blockK < least)
+  if (mask.getNumArguments() != 4)
     return sizes;
   TouchedTiles tiles(mask);
   int64_t all = tiles.countKeys(sizes.blockQ, sizes.blockK);

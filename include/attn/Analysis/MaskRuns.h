@@ -7,7 +7,9 @@
 //
 // Where the live keys of a block of rows lie in short runs, tiles of fewer keys
 // see fewer dead ones. Of a mask that reads nothing but positions this can be
-// counted when the sizes of tiles are chosen.
+// counted when the sizes of tiles are chosen. One that compares distances in
+// two dimensions, which it reads for each row and each key, has such runs
+// however its keys are ordered.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +21,13 @@
 
 namespace attn {
 
+/// Whether a mask (b, h, i, j, captures) takes the differences of two
+/// coordinates or more, each read for a row and for a key.
+bool comparesCoordinates(mlir::Region &mask);
+
 /// The sizes with half as many keys, where the mask (b, h, i, j) has runs so
-/// short that such tiles see far fewer pairs; else as they are. Masks that read
-/// captures keep them.
+/// short that such tiles see far fewer pairs, or compares coordinates; else as
+/// they are. Other masks that read captures keep them.
 ScheduleSizes fitRuns(mlir::Region &mask, const ScheduleSizes &sizes);
 
 } // namespace attn

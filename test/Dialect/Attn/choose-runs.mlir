@@ -57,3 +57,58 @@ func.func @dilated(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
   return %o : tensor<?x?x?x128xbf16>
 }
 }
+
+// -----
+
+// Neighbours by coordinates that are read for rows and keys; by one coordinate
+// and ids, as many keys as without.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: @coordinates
+// CHECK: block_q = 128, rows = 64, block_k = 64,
+func.func @coordinates(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                       %v: tensor<?x?x?x128xbf16>, %y: tensor<?xi32>, %x: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%y, %x : tensor<?xi32>, tensor<?xi32>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %ys: tensor<?xi32>, %xs: tensor<?xi32>):
+        %reach = arith.constant 4 : i32
+        %row = arith.index_cast %i : i32 to index
+        %key = arith.index_cast %j : i32 to index
+        %yi = tensor.extract %ys[%row] : tensor<?xi32>
+        %xi = tensor.extract %xs[%row] : tensor<?xi32>
+        %yj = tensor.extract %ys[%key] : tensor<?xi32>
+        %xj = tensor.extract %xs[%key] : tensor<?xi32>
+        %dy = arith.subi %yi, %yj : i32
+        %dx = arith.subi %xj, %xi : i32
+        %ay = math.absi %dy : i32
+        %ax = math.absi %dx : i32
+        %ny = arith.cmpi sle, %ay, %reach : i32
+        %nx = arith.cmpi sle, %ax, %reach : i32
+        %live = arith.andi %ny, %nx : i1
+        attn.yield %live : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+// CHECK-LABEL: @near_in_documents
+// CHECK: block_q = 128, rows = 64, block_k = 128,
+func.func @near_in_documents(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                             %v: tensor<?x?x?x128xbf16>, %y: tensor<?xi32>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%y, %ids : tensor<?xi32>, tensor<?xi32>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %ys: tensor<?xi32>, %t: tensor<?xi32>):
+        %reach = arith.constant 4 : i32
+        %row = arith.index_cast %i : i32 to index
+        %key = arith.index_cast %j : i32 to index
+        %yi = tensor.extract %ys[%row] : tensor<?xi32>
+        %ti = tensor.extract %t[%row] : tensor<?xi32>
+        %yj = tensor.extract %ys[%key] : tensor<?xi32>
+        %tj = tensor.extract %t[%key] : tensor<?xi32>
+        %dy = arith.subi %yi, %yj : i32
+        %ay = math.absi %dy : i32
+        %ny = arith.cmpi sle, %ay, %reach : i32
+        %same = arith.cmpi eq, %ti, %tj : i32
+        %live = arith.andi %ny, %same : i1
+        attn.yield %live : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}

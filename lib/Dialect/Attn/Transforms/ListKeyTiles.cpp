@@ -16,6 +16,7 @@
 
 #include "NamedRewrites.h"
 #include "attn/Analysis/Laws.h"
+#include "attn/Analysis/MaskRuns.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
@@ -179,7 +180,8 @@ bool mlir::attn::mayListBits(ReductionOpInterface op,
 
 bool mlir::attn::listsAtOnce(ReductionOpInterface op) {
   ::attn::MaskAnalysis analysis(op.getMaskBody());
-  return !readsPairs(op) &&
+  // Of neighbours in a picture many tiles are left to a look at their elements.
+  return !readsPairs(op) && !::attn::comparesCoordinates(op.getMaskBody()) &&
          llvm::any_of(analysis.getSamples(),
                       [](auto sample) { return sample.onKey; });
 }
@@ -206,7 +208,7 @@ bool mlir::attn::listsSayOrder(ReductionOpInterface op) {
 }
 
 bool mlir::attn::listsTakeManyHeads(ReductionOpInterface op) {
-  if (!listsSayOrder(op) || listsAtOnce(op))
+  if (!listsSayOrder(op))
     return false;
   ::attn::MaskAnalysis analysis(op.getMaskBody());
   auto samples = analysis.getSamples();

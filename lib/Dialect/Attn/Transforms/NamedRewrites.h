@@ -194,7 +194,8 @@ bool listsBits(ReductionOpInterface op);
 /// Whether one kernel says what the key tiles are and lists them. A mask that
 /// reads memory for each key leaves few of them to a look at their elements, so
 /// that a block has a query tile's: more kernels, with more blocks, cost more
-/// than they gain (measured: docs/performance).
+/// than they gain (measured: docs/performance). Not so one that compares
+/// coordinates.
 bool listsAtOnce(ReductionOpInterface op);
 /// Whether the listed keys start and end with the row, so that all rows have
 /// about as many, and most of them in common with the rows beside.
@@ -206,9 +207,9 @@ bool listsBand(ReductionOpInterface op);
 /// docs/performance).
 bool listsSayOrder(ReductionOpInterface op);
 /// Whether more heads advance together where key tiles are listed, than where
-/// they are not: so do those of unlike times. Not those that are listed at
-/// once, nor of a mask that reads memory for its rows and not for its keys,
-/// whose tiles are few (measured: docs/performance).
+/// they are not: so do those of unlike times. Not those of a mask that reads
+/// memory for its rows and not for its keys, whose tiles are few (measured:
+/// docs/performance).
 bool listsTakeManyHeads(ReductionOpInterface op);
 
 } // namespace mlir::attn
