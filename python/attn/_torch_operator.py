@@ -330,6 +330,8 @@ def attention(
     """As attn.attention, through the operator; `tensors` are in the order of
     TENSORS."""
     if isinstance(tensors[3], str):
+        if mask_mod is not None:
+            _fail("the text of a mask as mask or as mask_mod", "both")
         mask_mod = tensors[3]
         tensors = tensors[:3] + (None,) + tensors[4:]
     if not _torch.is_traced(tensors[0]):
@@ -454,6 +456,8 @@ def _as_number(name, value):
 
 def _as_capture(name, value, like):
     """What is no tensor, as one."""
+    if getattr(value, "shape", None) == () and hasattr(value, "item"):
+        value = value.item()  # a number of NumPy
     if isinstance(value, (bool, int, torch.SymInt)):
         return torch.tensor(value, dtype=torch.int64)
     if isinstance(value, (float, torch.SymFloat)):

@@ -10,6 +10,8 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import os
 import sys
 
+import numpy as np
+
 try:
     import torch
 except ImportError:
@@ -376,6 +378,11 @@ def test_captures():
         twin = exact(mine)
         o = attn.attention(*mine, **options)
         compare("mask", o, sdpa(*twin, is_causal=True), mine, twin, 2e-5)
+    # A number of NumPy is one.
+    table = draw(4, 9)
+    a, b = (attn.attention(*mine, score_mod=TABLE, captures={"table": table, "off": x})
+            for x in (4, np.int64(4)))
+    assert a.requires_grad and torch.equal(a, b)
 
 
 def test_compile():
@@ -482,6 +489,10 @@ def test_errors():
     fails(ValueError, "captures to hold 'off'", attn.attention, q, k, v,
           score_mod=TABLE,
           captures={"table": draw(4, 9)})
+    mask = "^bb0(%b: i32, %h: i32, %i: i32, %j: i32): %y = arith.constant true"
+    mask += " attn.yield %y : i1"
+    fails(ValueError, "as mask or as mask_mod, but got both", attn.attention, q, k, v,
+          mask=mask, mask_mod=mask)
     table = torch.zeros(2, 1, dtype=torch.int32)
     fails(NotImplementedError, "block_table", attn.attention, q, k, v,
           block_table=table)
