@@ -287,8 +287,8 @@ def _backward(box, count, saved, cotangents):
     plan = box.plan_of(tensors)
     results, state = rest[:count], rest[count:]
     found = plan.backward(results, state, cotangents)
-    made = [found[name] for name in plan.asked]
-    give = _give(box.call.names, plan.asked, made, tensors)
+    made = [found[name] for name in plan.inputs]
+    give = _give(box.call.names, plan.inputs, made, tensors)
     if layouts is not None and len(runs.backward) < _MOST:
         names = box.call.names + tuple(box.words)
         packed = plan.packed_backward(
@@ -300,10 +300,10 @@ def _backward(box, count, saved, cotangents):
     return give(made, tensors)
 
 
-def _give(names, asked, made, tensors):
+def _give(names, inputs, made, tensors):
     """The function from gradients that are made, and the tensors, to a result for each
     name: gradients of the tensor's shape and type, or None."""
-    places = [asked.index(name) if name in asked else None for name in names]
+    places = [inputs.index(name) if name in inputs else None for name in names]
     if all(
         place is None
         or made[place].shape == x.shape

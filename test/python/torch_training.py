@@ -164,6 +164,15 @@ TABLE = """
 """
 
 
+def test_values_in_keys():
+    mine = qkv()[:2]
+    twin = q, k = exact(mine)
+    for call in (attn.attention, torch.compile(attn.attention, backend="aot_eager")):
+        o = call(*mine, None, v_dim=16, causal="top_left")
+        want = sdpa(q, k, k[..., :16], is_causal=True)
+        compare("values in keys", o, want, mine, twin, 2e-5)
+
+
 def capturing(q, k, v, table, scale):
     return attn.attention(q, k, v, scale=scale, score_mod=TABLE, causal="bottom_right",
                           captures={"table": table, "off": 20})
