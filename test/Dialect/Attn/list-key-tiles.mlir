@@ -25,9 +25,9 @@ func.func @ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
   return %o : tensor<?x?x?x64xbf16>
 }
 
-// Ids and where the keys are: elements take three operations, and become bits.
+// Ids and where the keys are: elements take three operations, fewer than bits.
 // CHECK-LABEL: @causal_ids
-// CHECK: attn.listed_keys = "bits"
+// CHECK: attn.listed_keys = "tiles"
 func.func @causal_ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x64xbf16> {
   %o = attn.aggregate @sigmoid_sum

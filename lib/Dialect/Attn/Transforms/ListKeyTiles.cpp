@@ -118,16 +118,11 @@ static int64_t countPairOps(Region &region) {
 bool mlir::attn::paysBits(ReductionOpInterface op) {
   // A word of bits takes half an instruction for each of a thread's elements,
   // and its load: masks of a comparison or two are as fast without, and of a
-  // distance (four instructions) faster (measured: docs/performance).
-  // Beside what is read of keys, two comparisons are slower.
-  constexpr int64_t mostOps = 4, mostOpsOfSamples = 2;
-  if (op.getMaskBody().empty())
-    return false;
-  bool readsKeys =
-      llvm::any_of(::attn::MaskAnalysis(op.getMaskBody()).getSamples(),
-                   [](auto sample) { return sample.onKey; });
-  return readsPairs(op) || countPairOps(op.getMaskBody()) >
-                               (readsKeys ? mostOpsOfSamples : mostOps);
+  // distance (four instructions) faster. Where ids are read of keys, lists are
+  // made sooner without (measured: docs/performance).
+  constexpr int64_t mostOps = 4;
+  return !op.getMaskBody().empty() &&
+         (readsPairs(op) || countPairOps(op.getMaskBody()) > mostOps);
 }
 
 bool mlir::attn::scoresReadPairs(ReductionOpInterface op) {
@@ -208,7 +203,7 @@ bool mlir::attn::listsSayOrder(ReductionOpInterface op) {
 }
 
 bool mlir::attn::listsTakeManyHeads(ReductionOpInterface op) {
-  if (!listsSayOrder(op))
+  if (!listsSayOrder(op) || ::attn::comparesCoordinates(op.getMaskBody()))
     return false;
   ::attn::MaskAnalysis analysis(op.getMaskBody());
   auto samples = analysis.getSamples();

@@ -208,8 +208,8 @@ bool listsBand(ReductionOpInterface op);
 bool listsSayOrder(ReductionOpInterface op);
 /// Whether more heads advance together where key tiles are listed, than where
 /// they are not: so do those of unlike times. Not those of a mask that reads
-/// memory for its rows and not for its keys, whose tiles are few (measured:
-/// docs/performance).
+/// memory for its rows and not for its keys, or coordinates, whose tiles are
+/// few (measured: docs/performance).
 bool listsTakeManyHeads(ReductionOpInterface op);
 
 } // namespace mlir::attn
