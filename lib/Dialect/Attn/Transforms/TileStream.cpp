@@ -415,11 +415,15 @@ SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
   if (!isPeeled || !ranges.coreLower || !pipelined(ctx))
     return stream(ranges);
   // Both ends of the keys take long to find. Of 128 columns a step is so short
-  // that one end does (measured: docs/performance/gpu.md, "The order of a
-  // step").
-  constexpr int64_t fewColumns = 128;
+  // that one end does; of 64 so are those of one product and up to three
+  // warpgroups (measured: docs/performance/gpu.md, "The order of a step").
+  constexpr int64_t mostGroups = 3;
+  bool isSmall =
+      ctx.schedule.getBlockQ() <= mostGroups * ctx.schedule.getRows() &&
+      ctx.reduction.getQueryOperands().size() == 1;
   auto isShort = [&](Value tensor) {
-    return cast<ShapedType>(tensor.getType()).getShape().back() == fewColumns;
+    int64_t columns = cast<ShapedType>(tensor.getType()).getShape().back();
+    return columns == 128 || (columns == 64 && isSmall);
   };
   if (isWindow || (problem.mask && ctx.mask->facts().endDiffersByRow &&
                    llvm::all_of(ctx.reduction.getKeyOperands(), isShort) &&
