@@ -160,6 +160,8 @@ class Call:
         self._set_packed(cu_seqlens_q, cu_seqlens_k)
         _operands.set_cache(self, block_table, k_start, rolling, batch_invariant)
         cascade = _levels_of(cascade)
+        if cascade < 0 and not self.is_paged:
+            cascade = 0  # "auto": nothing is shared
         append = _operands.set_new(self, k, v, k_new, v_new, kv_lengths)
         self._set_causal(causal, window)
 

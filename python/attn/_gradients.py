@@ -206,16 +206,14 @@ class Plan:
     """
 
     def __init__(self, q, k, v, *, inputs=None, target=None, **options):
-        for name in ("block_table", "k_start", "k_new", "v_new"):
-            if options.get(name) is not None:
+        for name in ("block_table", "k_start", "k_new", "v_new", "rolling"):
+            if options.get(name) is not None and options[name] is not False:
                 _fail(
                     "attention without a cache where gradients are wanted, with q, k "
                     "and v as arrays or packed",
                     name,
                     NotImplementedError,
                 )
-        if options.get("rolling"):
-            _fail("attention without a rolling cache", "rolling", NotImplementedError)
         _rotary.check_traced(options.get("rotary"))
         if inputs is not None:
             inputs = checks.names("inputs", inputs, "arguments")

@@ -174,4 +174,7 @@ if arguments.target is None:
         auto, plain, always = (
             run(q, k, v, cascade=how, **named) for how in ("auto", False, True))
         assert np.array_equal(auto, always if shared == 90 else plain), shared
+    # Without pages nothing is shared: also where gradients are wanted.
+    o, vjp = attn.attention_vjp(q, q, q, cascade="auto")
+    assert np.array_equal(o, run(q, q, q)) and np.isfinite(vjp(o)["q"]).all()
 print("ok: %d configurations" % arguments.rounds)
