@@ -276,7 +276,6 @@ OpCost emulator::costOf(tg::SmemMapOp op, const TargetInfo &target) {
 /// Words of two columns, those of a row side by side.
 OpCost emulator::costOf(tg::SmemTurnOp op, const TargetInfo &target) {
   OpCost cost;
-  bool isHalves = op.getRotary().getPairs() == mlir::attn::RotaryPairs::halves;
   int64_t threads = threadsAround(op), pairs = op.getRotary().getChannels() / 2;
   int64_t all = op.getTile().getType().getRows() * pairs;
   llvm::SmallVector<int64_t, 32> addresses;

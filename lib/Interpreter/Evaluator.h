@@ -71,7 +71,6 @@ private:
   double rounded(double value) const {
     return roundTo(value, options.rounding);
   }
-  double roundedScore(double value) const { return roundScore(value, options); }
 
   llvm::FailureOr<mlir::attn::MonoidOp> getMonoid(mlir::Operation *op);
   llvm::FailureOr<Algebra> getAlgebra(mlir::attn::MonoidOp monoid,

@@ -75,7 +75,6 @@ public:
 
   int32_t numFree() const { return pool.numFree(); }
   int32_t numPages() const { return pool.numPages(); }
-  int32_t pageSize() const { return page; }
   /// Those that there are, in ascending order.
   std::vector<int64_t> ids() const;
 

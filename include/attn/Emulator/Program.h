@@ -52,7 +52,6 @@ struct Registers {
   Cycles first = 0, ready = 0;
 
   float *floats() { return reinterpret_cast<float *>(words.data()); }
-  int32_t *ints() { return reinterpret_cast<int32_t *>(words.data()); }
 };
 
 struct MemrefValue {

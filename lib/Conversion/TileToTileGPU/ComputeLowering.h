@@ -102,9 +102,6 @@ private:
     tile::TileType type = carried.lookup(value);
     return type ? type : cast<tile::TileType>(value.getType());
   }
-  bool isLowered(Value value) const {
-    return !isa<tile::TileType>(get(value).getType());
-  }
   /// Whether rows are columns of fragments.
   bool isTurned(tile::TileType type) const {
     constexpr int64_t ofWarp = 8, ofGroup = 16;

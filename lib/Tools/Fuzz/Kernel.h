@@ -207,7 +207,6 @@ struct Kernel {
 
   bool has(Edge edge) const { return edges.count(edge); }
   bool perChannel(int output) const;
-  bool givesSinks() const { return sinks; }
 };
 
 /// The kernel number `index` of a seed. Those for GPUs have schedules that GPUs
