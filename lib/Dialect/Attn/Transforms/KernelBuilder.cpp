@@ -373,11 +373,14 @@ SmallVector<Value> KernelBuilder::shift(ValueRange from, ValueRange to,
   return moved;
 }
 
+Value KernelBuilder::isDropped(Value factor) {
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ, factor,
+                               f32(0.0f));
+}
+
 Value KernelBuilder::selectScaled(Value factor, Value x) {
   Value scaled = arith::MulFOp::create(b, loc, factor, x);
-  Value isDropped = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OEQ,
-                                          factor, f32(0.0f));
-  return select(isDropped, f32(0.0f), scaled);
+  return select(isDropped(factor), f32(0.0f), scaled);
 }
 
 std::pair<Value, Value> KernelBuilder::affineFactors(ValueRange left,
@@ -476,18 +479,18 @@ SmallVector<Value> KernelBuilder::multiply(ValueRange left, ValueRange right,
     return multiplyWhole(left, right, scalars, vectors);
 
   // Statistics, the factors of both sides, and components without channels.
-  // What was not computed here may hold anything where its state is empty.
+  // What was not computed here may hold anything where its state is empty; what
+  // was is NaN where a relaxed maximum has passed NaN scores by, and stays so.
+  // What is dropped is not shifted: that may overflow.
   // A sum is never -0 where it is exact: 0 may be added to it then.
   unsigned leftFactors = 0, rightFactors = 0;
   int64_t rows = cast<tile::TileType>(left.front().getType()).getRows();
   SmallVector<Value> product(size);
-  // A shift may overflow where the factor is 0.
-  bool isPlain = computed && !monoid.hasShift();
   auto scale = [&](Value factor, Value x) -> Value {
     if (!factor)
       return x;
-    return isPlain ? arith::MulFOp::create(b, loc, factor, x).getResult()
-                   : selectScaled(factor, x);
+    return computed ? arith::MulFOp::create(b, loc, factor, x).getResult()
+                    : selectScaled(factor, x);
   };
   auto scaledSum = [&](Value f1, Value x, Value f2, Value y) -> Value {
     Value sum = arith::AddFOp::create(b, loc, scale(f1, x), scale(f2, y));
@@ -525,6 +528,10 @@ SmallVector<Value> KernelBuilder::multiply(ValueRange left, ValueRange right,
               shift(two.take_front(n), stats, two.drop_front(n));
           for (unsigned u = 0; u < left.size(); ++u) {
             unsigned f = factorOf(scalars[n + u] - n);
+            if (monoid.hasShift()) {
+              left[u] = select(isDropped(f1[f]), one[n + u], left[u]);
+              right[u] = select(isDropped(f2[f]), two[n + u], right[u]);
+            }
             results.push_back(scaledSum(f1.empty() ? Value() : f1[f], left[u],
                                         f2.empty() ? Value() : f2[f],
                                         right[u]));
@@ -562,9 +569,8 @@ KernelBuilder::multiplyAll(ArrayRef<SmallVector<Value>> states,
   for (unsigned i = 0; i < size; ++i)
     (isPerChannel(monoid, i) ? vectors : scalars).push_back(i);
   unsigned each = scalars.size(), numEach = numFactors();
-  bool isPlain = computed && !monoid.hasShift();
   auto addScaled = [&](Value sum, Value factor, Value x) -> Value {
-    Value scaled = isPlain
+    Value scaled = computed
                        ? arith::MulFOp::create(b, loc, factor, x).getResult()
                        : selectScaled(factor, x);
     return sum ? arith::AddFOp::create(b, loc, sum, scaled) : scaled;
@@ -598,9 +604,13 @@ KernelBuilder::multiplyAll(ArrayRef<SmallVector<Value>> states,
         SmallVector<Value> results = all;
         for (unsigned i = n; i < each; ++i) {
           Value sum;
-          for (unsigned k = 0; k < count; ++k)
-            sum = addScaled(sum, factors[k][factorOf(scalars[i] - n)],
-                            units[k][i - n]);
+          for (unsigned k = 0; k < count; ++k) {
+            Value factor = factors[k][factorOf(scalars[i] - n)];
+            Value unit = units[k][i - n];
+            if (monoid.hasShift())
+              unit = select(isDropped(factor), x[k * each + i], unit);
+            sum = addScaled(sum, factor, unit);
+          }
           results.push_back(sum);
         }
         for (ValueRange own : factors)

@@ -133,6 +133,8 @@ public:
   /// What `shift` makes of unit components; those of the identity, of which
   /// nothing is left, stay what they are.
   SmallVector<Value> shift(ValueRange from, ValueRange to, ValueRange units);
+  /// Whether nothing is left of what has the factor.
+  Value isDropped(Value factor);
   /// factor * x, 0 of a factor that is 0.
   Value selectScaled(Value factor, Value x);
   /// Of kind affine: what scales the first and the second of two states, 0 for
