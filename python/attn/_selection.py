@@ -59,8 +59,8 @@ def _insertions(count: int) -> Tuple[list, list]:
 def _monoid(count: int) -> str:
     """The `count` largest scores and their keys; the earlier one of equal ones.
 
-    A place that no key has yet is -3.40282347e+38 and the key -1; no key has such a
-    score.
+    A place that no key has yet is -3.40282347e+38 and the key -1. A key that a bias of
+    finfo.min leaves such a score is there all the same: one ulp above.
     """
     names = ["%s%d" % (x, i) for i in range(count) for x in "sp"]
     types = ", ".join(["f32"] * len(names))
@@ -70,7 +70,9 @@ def _monoid(count: int) -> str:
         return ", ".join("%%%s%s: f32" % (prefix, x) for x in names)
 
     constants = ("%none = arith.constant -3.40282347e+38 : f32 "
-                 "%no = arith.constant -1.0 : f32 %zero = arith.constant 0.0 : f32")
+                 "%no = arith.constant -1.0 : f32 %zero = arith.constant 0.0 : f32 "
+                 "%inf = arith.constant 0xFF800000 : f32 "
+                 "%least = arith.constant -3.40282326e+38 : f32")
     rows = []
     for i in range(count):
         rows.append("%%e%d = arith.cmpf olt, %%fp%d, %%zero : f32 "
@@ -83,10 +85,11 @@ def _monoid(count: int) -> str:
     %s
     attn.yield %s, %%x : %s, f32 }
   lift { ^bb0(%%s: f32, %%j: i32): %s
-    %%there = arith.cmpf ogt, %%s, %%none : f32
+    %%there = arith.cmpf ogt, %%s, %%inf : f32
     %%number = arith.sitofp %%j : i32 to f32
     %%place = arith.select %%there, %%number, %%no : f32
-    %%score = arith.select %%there, %%s, %%none : f32
+    %%seen = arith.maximumf %%s, %%least : f32
+    %%score = arith.select %%there, %%seen, %%none : f32
     attn.yield %s, %%zero : %s, f32 }
   finalize { ^bb0(%s, %%x: f32):
     %%zero = arith.constant 0.0 : f32 %%inf = arith.constant 0xFF800000 : f32
@@ -126,6 +129,7 @@ def top_keys(q: Any, k: Any, count: int, **options: Any) -> Tuple[Any, Any]:
     Returns:
         (scores, keys), each [b, hq, sq, count]: float32, largest first, and int32, the
         earlier key of equal scores first. What a row has no key for is -inf and -1.
+        Scores of finfo.min count as the next larger number.
 
     The kernel compares the keys of a tile with a row's last score, and looks at those
     alone that are above it (docs/Masks.md, "Selections").

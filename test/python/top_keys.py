@@ -29,8 +29,24 @@ def top_keys(q, k, count, **more):
     names = ["%s%d" % (x, i) for i in range(count) for x in "sp"]
     kernel = attn.compile(q, k, None, monoid=_selection._monoid(count),
                           return_aux=names[1:], target=emulated, **more)
-    results = np.stack(kernel(q, k), -1)
+    bias = [more["bias"]] if "bias" in more else []
+    results = np.stack(kernel(q, k, *bias), -1)
     return results[..., 0::2], results[..., 1::2].astype("i4")
+
+
+def check_smallest_scores(count=3):
+    """Masks of finfo.min leave their keys in the row, behind all others."""
+    lowest = np.finfo("f4").min
+    q = rng.standard_normal((1, 2, 30, 32)).astype("f4")
+    k = rng.standard_normal((1, 1, 70, 32)).astype("f4")
+    bias = np.full((1, 2, 30, 70), lowest)
+    bias[:, 1, :, 11] = 0
+    bias[:, :, 29] = -np.inf
+    scores, places = top_keys(q, k, count, bias=bias)
+    assert np.array_equal(places[0, 0, :29], np.tile(np.arange(count), (29, 1)))
+    assert np.array_equal(places[0, 1, :29], np.tile([11, 0, 1], (29, 1)))
+    assert np.allclose(scores[0, 0, :29], lowest, rtol=1e-6)
+    assert (places[:, :, 29] == -1).all() and np.isneginf(scores[:, :, 29]).all()
 
 
 def check(count, heads, rows, keys, depth, live=None, dtype="f4", **more):
@@ -71,6 +87,7 @@ def check(count, heads, rows, keys, depth, live=None, dtype="f4", **more):
 
 i, j = np.arange(40)[:, None], np.arange(300)
 few = {"rows": 40, "keys": 300, "depth": 32}
+check_smallest_scores()
 check(8, 2, **few)
 check(3, 2, live=j <= i, causal="top_left", **few)
 if emulated:
