@@ -101,6 +101,13 @@ def is_numpy(array):
     return kind is not None and isinstance(array, kind)
 
 
+def may_cast():
+    """Whether torch may be under autocast, which gives tensors another type."""
+    torch = torch_module()
+    is_any = getattr(getattr(torch, "_C", None), "_is_any_autocast_enabled", None)
+    return torch is not None and (is_any is None or is_any())
+
+
 def is_traced_jax(*values):
     """Whether one of these is an array that JAX traces, and has no values yet."""
     jax = sys.modules.get("jax")

@@ -4,6 +4,7 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+import operator
 import os
 import sys
 from typing import Any, Dict, Optional, Sequence, Tuple, Union
@@ -218,11 +219,26 @@ def attention(
         from . import _jax
 
         return _jax.attention(given)
+    if type(return_aux) is list:
+        return_aux = tuple(return_aux)
+    operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
+    operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new)
+    tables, turns = _rotary.operands_of(rotary)
+    operands += tables + (out,)
+    plain = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
+    plain += (return_lse, return_aux, monoid_params, precision, rolling)
+    plain += (batch_invariant, v_dim, captures, block_mask, deterministic, turns)
+    plain += (cascade,)
+    # A plan serves calls without gradients, which nothing else is asked of. The
+    # numbers of dropout are others in each call, which then has none.
+    drops = not (type(dropout_p) is float and dropout_p == 0.0)
+    key = None if drops else _plans.key_of(operands, plain)
+    plan = _plans.find(key)
+    if plan is not None and not arrays.may_cast():
+        return plan.run(operands)
     if arrays.is_torch(q):
         from . import _torch
 
-        if type(return_aux) is list:
-            return_aux = tuple(return_aux)
         options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
         options += (return_lse, return_aux, monoid_params, precision, rolling)
         options += (batch_invariant, v_dim, captures, block_mask, dropout_p)
@@ -297,18 +313,10 @@ def attention(
                 block_mask,
                 deterministic,
             )
-    operands = (q, k, v, mask, bias, alibi_slopes, sinks, kv_lengths)
-    operands += (cu_seqlens_q, cu_seqlens_k, block_table, k_start, k_new, v_new)
-    tables, turns = _rotary.operands_of(rotary)
-    operands += tables + (out,)
-    options = (scale, causal, window, softcap, score_mod, mask_mod, monoid, layout)
-    options += (return_lse, return_aux, monoid_params, precision, rolling)
-    options += (batch_invariant, v_dim, captures, block_mask, deterministic, turns)
-    options += (cascade,)
-    # The numbers of dropout are others in each call, which then has no plan.
-    drops = not (type(dropout_p) is float and dropout_p == 0.0)
-    key = None if drops else _plans.key_of(operands, options)
-    plan = _plans.find(key)
+    given, operands = operands, (q, k, v) + operands[3:]
+    if not all(map(operator.is_, given, operands)):  # by autocast
+        key = None if drops else _plans.key_of(operands, plain)
+        plan = _plans.find(key)
     if plan is not None:
         return plan.run(operands)
     call = _call.Call(

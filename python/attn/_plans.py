@@ -53,25 +53,22 @@ def key_of(operands, options):
         operands: the arrays, or None for those that are not given.
         options: a tuple of all other arguments.
     """
-    exact = plain_of(options)
     tensor, ndarray = arrays.tensor_type(), arrays.ndarray_type()
     if tensor is not None:
         torch = arrays.torch_module()
         # Dynamo would make code for each size out of what is kept.
-        if exact is None or arrays.in_forward_ad() or _is_traced(torch):
+        if _is_traced(torch) or arrays.in_forward_ad():
             return None
-        strided = torch.strided
-    elif exact is None:
-        return None
-    key = [exact]
+        strided, wants_gradients = torch.strided, torch.is_grad_enabled()
+    key = []
     for operand in operands:
         kind = type(operand)
         if operand is None:
             key.append(None)
         elif kind is tensor:
             if (
-                operand.requires_grad
-                and torch.is_grad_enabled()
+                wants_gradients
+                and operand.requires_grad
                 or operand.layout is not strided
                 or operand.is_nested
                 or operand.is_neg()
@@ -84,6 +81,10 @@ def key_of(operands, options):
             key += flags.aligned, flags.writeable
         else:
             return None
+    exact = plain_of(options)
+    if exact is None:
+        return None
+    key.append(exact)
     return tuple(key)
 
 
