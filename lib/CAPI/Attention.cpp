@@ -247,11 +247,12 @@ static Result<CallTable::Kernel> compile(const AttnAttentionDesc &d,
   return compileDescription(full, options);
 }
 
-/// A call that no record has. `record`: where its launches are noted, or null.
+/// A call of which nothing is known. `image`: what is kept of it, or null.
+/// `record`: where its launches are noted, or null.
 static AttnError *runCall(AttnContext *context, const AttnAttentionDesc *desc,
                           const AttnTensor *inputs, size_t numInputs,
                           const AttnTensor *outputs, size_t numOutputs,
-                          const AttnRunOptions *options,
+                          const AttnRunOptions *options, const CallImage *image,
                           cuda::LaunchRecord *record) {
   AttnRunOptions how;
   if (AttnError *error = readStruct(options, "AttnRunOptions", how))
@@ -288,7 +289,11 @@ static AttnError *runCall(AttnContext *context, const AttnAttentionDesc *desc,
       return makeError(compiled.error());
     kernel = *compiled;
   }
-  return runKernel(*kernel, /*entry=*/0, ins, outs, how, place, record);
+  AttnError *error =
+      runKernel(*kernel, /*entry=*/0, ins, outs, how, place, record);
+  if (!error && image && place)
+    RecentCalls::ofThread().keepChecked(*image, kernel, ins, outs, *place);
+  return error;
 }
 
 AttnError *attnAttention(AttnContext *context, const AttnAttentionDesc *desc,
@@ -301,13 +306,17 @@ AttnError *attnAttention(AttnContext *context, const AttnAttentionDesc *desc,
   if (!image.take(*context, *desc, inputs, numInputs, outputs, numOutputs,
                   options))
     return runCall(context, desc, inputs, numInputs, outputs, numOutputs,
-                   options, /*record=*/nullptr);
+                   options, /*image=*/nullptr, /*record=*/nullptr);
   RecentCalls &recent = RecentCalls::ofThread();
   if (std::optional<support::Status> status = recent.replay(image))
     return *status ? nullptr : makeError(status->error());
   std::unique_ptr<cuda::LaunchRecord> record = recent.startRecord(image);
-  AttnError *error = runCall(context, desc, inputs, numInputs, outputs,
-                             numOutputs, options, record.get());
+  AttnError *error = nullptr;
+  if (auto status = recent.runChecked(image, record.get()))
+    error = *status ? nullptr : makeError(status->error());
+  else
+    error = runCall(context, desc, inputs, numInputs, outputs, numOutputs,
+                    options, &image, record.get());
   if (!error && record)
     recent.keep(image, std::move(record));
   return error;

@@ -14,14 +14,20 @@ using support::Status;
 // Images
 //===----------------------------------------------------------------------===//
 
-bool CallImage::addTensors(const AttnTensor *tensors, size_t count) {
+bool CallImage::addAddresses(const AttnTensor *tensors, size_t count) {
+  for (size_t i = 0; i < count; ++i)
+    if (!tensors[i].data || !add(reinterpret_cast<uintptr_t>(tensors[i].data)))
+      return false;
+  return true;
+}
+
+bool CallImage::addShapes(const AttnTensor *tensors, size_t count) {
   for (const AttnTensor *tensor = tensors; tensor != tensors + count;
        ++tensor) {
     auto rank = uint32_t(tensor->rank);
     if (rank > support::Sizes::maxRank || (rank && !tensor->shape) ||
-        !tensor->data || numWords + 2 * rank + 2 >= mostWords)
+        numWords + 2 * rank + 1 >= mostWords)
       return false;
-    add(reinterpret_cast<uintptr_t>(tensor->data));
     add(uint64_t(uint32_t(tensor->dtype)) << 32 | rank << 1 |
         (tensor->strides != nullptr));
     for (uint32_t i = 0; i < rank; ++i)
@@ -61,15 +67,19 @@ bool CallImage::take(const AttnContext &context, const AttnAttentionDesc &desc,
   this->options = options;
   this->inputs = inputs;
   this->numInputs = numInputs;
-  add(context.id.load(std::memory_order_relaxed));
-  add(numInputs << 32 | numOutputs);
-  if (!addTensors(inputs, numInputs) || !addTensors(outputs, numOutputs))
+  if (!addAddresses(inputs, numInputs) || !addAddresses(outputs, numOutputs))
+    return false;
+  numAddresses = numWords;
+  if (!add(context.id.load(std::memory_order_relaxed)) ||
+      !add(numInputs << 32 | numOutputs) || !addShapes(inputs, numInputs) ||
+      !addShapes(outputs, numOutputs))
     return false;
   // Enough of the description to tell a model's calls apart.
   uint64_t seed = uint64_t(desc.headDim) << 32 ^ uint64_t(desc.causal) << 8 ^
-                  uint64_t(desc.dtype) ^
-                  reinterpret_cast<uintptr_t>(options->stream);
-  hash = hashWords(words, numWords, seed) | 1; // 0 is none
+                  uint64_t(desc.dtype);
+  shapeHash = hashWords(shapes(), numShapes(), seed) | 1; // 0 is none
+  seed = shapeHash ^ reinterpret_cast<uintptr_t>(options->stream);
+  hash = hashWords(words, numAddresses, seed) | 1;
   return true;
 }
 
@@ -86,28 +96,53 @@ struct Scalar {
 };
 } // namespace
 
-struct RecentCalls::Call {
+namespace {
+/// A description, with its texts.
+class Description {
+public:
+  explicit Description(const AttnAttentionDesc &given) {
+    std::memcpy(&desc, &given, sizeof(desc));
+    for (size_t i = 0; i < std::size(texts); ++i)
+      if (const char *text = textOf(given, i))
+        texts[i] = text;
+  }
+  /// Byte by byte; what the padding of a struct holds makes a call another one
+  /// at worst.
+  bool is(const AttnAttentionDesc &other) const {
+    if (std::memcmp(&desc, &other, sizeof(desc)))
+      return false;
+    for (size_t i = 0; i < std::size(texts); ++i)
+      if (const char *text = textOf(other, i); text && texts[i] != text)
+        return false;
+    return true;
+  }
+
+private:
+  static const char *textOf(const AttnAttentionDesc &desc, size_t i) {
+    const char *const texts[] = {desc.monoid, desc.schedule, desc.scoreMod,
+                                 desc.maskMod};
+    return texts[i];
+  }
+
   AttnAttentionDesc desc;
-  AttnRunOptions options;
   std::string texts[4];
+};
+} // namespace
+
+struct RecentCalls::Call {
+  Description description;
+  AttnRunOptions options;
   std::vector<uint64_t> words;
   std::vector<Scalar> scalars;
   std::unique_ptr<cuda::LaunchRecord> record;
 
-  /// Byte by byte; what the padding of a struct holds makes a call another one
-  /// at worst.
   bool is(const CallImage &image) const {
     if (words.size() != image.numWords ||
         std::memcmp(words.data(), image.words,
                     image.numWords * sizeof(uint64_t)) ||
-        std::memcmp(&desc, image.desc, sizeof(desc)) ||
-        std::memcmp(&options, image.options, sizeof(options)))
+        std::memcmp(&options, image.options, sizeof(options)) ||
+        !description.is(*image.desc))
       return false;
-    const char *const pointers[] = {desc.monoid, desc.schedule, desc.scoreMod,
-                                    desc.maskMod};
-    for (size_t i = 0; i < std::size(pointers); ++i)
-      if (pointers[i] && texts[i] != pointers[i])
-        return false;
     for (const Scalar &scalar : scalars)
       if (std::memcmp(scalar.data, scalar.value, scalar.bytes))
         return false;
@@ -153,13 +188,9 @@ void RecentCalls::keep(const CallImage &image,
   Slot *slot = find(image.hash);
   if (!slot || record->isForNow())
     return;
-  auto call = std::make_shared<Call>();
-  std::memcpy(&call->desc, image.desc, sizeof(call->desc));
+  auto call =
+      std::make_shared<Call>(Call{Description(*image.desc), {}, {}, {}, {}});
   std::memcpy(&call->options, image.options, sizeof(call->options));
-  const char *const pointers[] = {image.desc->monoid, image.desc->schedule,
-                                  image.desc->scoreMod, image.desc->maskMod};
-  for (size_t i = 0; i < std::size(pointers); ++i)
-    call->texts[i] = pointers[i] ? pointers[i] : "";
   call->words.assign(image.words, image.words + image.numWords);
   for (size_t i = 0; i < image.numInputs; ++i) {
     const AttnTensor &tensor = image.inputs[i];
@@ -172,4 +203,56 @@ void RecentCalls::keep(const CallImage &image,
   if (record->isWhole())
     call->record = std::move(record);
   slot->call = std::move(call);
+}
+
+//===----------------------------------------------------------------------===//
+// Calls that are known but for their memory
+//===----------------------------------------------------------------------===//
+
+struct RecentCalls::Shape {
+  Description description;
+  std::vector<uint64_t> words;
+  /// Null: there is none for such calls.
+  std::unique_ptr<const CheckedCall> call;
+
+  bool is(const CallImage &image) const {
+    return words.size() == image.numShapes() &&
+           !std::memcmp(words.data(), image.shapes(),
+                        image.numShapes() * sizeof(uint64_t)) &&
+           description.is(*image.desc);
+  }
+};
+
+RecentCalls::ShapeSlot *RecentCalls::findShape(uint64_t hash) {
+  static_assert(numShapeSets == 16, "the hash's upper four bits");
+  for (ShapeSlot &slot : shapes[hash >> 60])
+    if (slot.hash == hash)
+      return &slot;
+  return nullptr;
+}
+
+std::optional<Status> RecentCalls::runChecked(const CallImage &image,
+                                              cuda::LaunchRecord *record) {
+  ShapeSlot *slot = findShape(image.shapeHash);
+  if (!slot || !slot->shape || !slot->shape->call || !slot->shape->is(image))
+    return std::nullopt;
+  return slot->shape->call->run(image.words, image.options->stream, record);
+}
+
+void RecentCalls::keepChecked(const CallImage &image,
+                              const AttnContext::Kernel &kernel,
+                              TensorArgs inputs, TensorArgs outputs,
+                              int device) {
+  ShapeSlot *slot = findShape(image.shapeHash);
+  if (!slot) {
+    // Seen once.
+    slot = &shapes[image.shapeHash >> 60][nextShape++ % numShapeWays];
+    slot->hash = image.shapeHash;
+    slot->shape = nullptr;
+    return;
+  }
+  slot->shape = std::make_shared<Shape>(
+      Shape{Description(*image.desc),
+            {image.shapes(), image.shapes() + image.numShapes()},
+            CheckedCall::make(kernel, /*entry=*/0, inputs, outputs, device)});
 }

@@ -10,7 +10,9 @@
 // lookup and plan find out is known, and its launches are made again
 // (attn/Runtime/CudaRecord.h). What counts is compared byte by byte, scalars
 // and texts by what they hold; a call that was seen once before is noted, so
-// that calls which never repeat cost next to nothing.
+// that calls which never repeat cost next to nothing. Of a call that differs
+// from such a one in addresses, scalars and the stream alone, lookup and checks
+// are known (CheckedCall), and the plan runs.
 //
 // Of memory that is freed and allocated again nothing is asked: where a tensor
 // is in memory of the host now, at an address that was the GPU's, the call is
@@ -37,19 +39,25 @@ public:
 
 private:
   friend class RecentCalls;
-  bool addTensors(const AttnTensor *tensors, size_t count);
+  bool addAddresses(const AttnTensor *tensors, size_t count);
+  bool addShapes(const AttnTensor *tensors, size_t count);
   bool add(uint64_t word) {
     words[numWords] = word;
     return ++numWords < mostWords;
   }
 
   static constexpr size_t mostWords = 256;
+  /// The words behind the addresses, which come first.
+  const uint64_t *shapes() const { return words + numAddresses; }
+  size_t numShapes() const { return numWords - numAddresses; }
+
   const AttnAttentionDesc *desc;
   const AttnRunOptions *options;
   const AttnTensor *inputs;
-  size_t numInputs;
+  size_t numInputs, numAddresses;
   size_t numWords = 0;
-  uint64_t hash;
+  /// Of all, and of all but addresses and the stream.
+  uint64_t hash, shapeHash;
   uint64_t words[mostWords];
 };
 
@@ -67,8 +75,18 @@ public:
   std::unique_ptr<cuda::LaunchRecord> startRecord(const CallImage &image);
   void keep(const CallImage &image, std::unique_ptr<cuda::LaunchRecord> record);
 
+  /// Runs a call that differs from one before in addresses, scalars and the
+  /// stream alone; nothing, where none such is known or it has to be checked in
+  /// full.
+  std::optional<support::Status> runChecked(const CallImage &image,
+                                            cuda::LaunchRecord *record);
+  /// Keeps what is to be known of a call that has run.
+  void keepChecked(const CallImage &image, const AttnContext::Kernel &kernel,
+                   TensorArgs inputs, TensorArgs outputs, int device);
+
 private:
   struct Call;
+  struct Shape;
   struct Slot {
     /// Of a call that was seen once at least; 0: of none.
     uint64_t hash = 0;
@@ -80,6 +98,16 @@ private:
   static constexpr size_t numWays = 4, numSets = 64;
   Slot slots[numSets][numWays];
   size_t next = 0;
+
+  struct ShapeSlot {
+    uint64_t hash = 0;
+    std::shared_ptr<const Shape> shape;
+  };
+  ShapeSlot *findShape(uint64_t hash);
+  /// Layers of a model have few.
+  static constexpr size_t numShapeWays = 2, numShapeSets = 16;
+  ShapeSlot shapes[numShapeSets][numShapeWays];
+  size_t nextShape = 0;
 };
 
 } // namespace attn

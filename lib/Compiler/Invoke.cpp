@@ -421,3 +421,68 @@ Status attn::invokeOnDevice(const CompiledKernel &kernel, size_t entryIndex,
   return cuda::run(*kernel.program, kernel.code[entryIndex],
                    records.args.data(), {*device, stream}, record);
 }
+
+//===----------------------------------------------------------------------===//
+// Running elsewhere
+//===----------------------------------------------------------------------===//
+
+std::unique_ptr<const CheckedCall>
+CheckedCall::make(const std::shared_ptr<const CompiledKernel> &kernel,
+                  size_t entryIndex, TensorArgs inputs, TensorArgs outputs,
+                  int device) {
+  const EntryInfo &entry = kernel->entries[entryIndex];
+  auto call = std::make_unique<CheckedCall>();
+  call->kernel = kernel;
+  call->entry = entryIndex;
+  call->numInputs = inputs.size();
+  call->device = device;
+  for (size_t i = 0; i < entry.args.size(); ++i) {
+    bool isInput = i < inputs.size();
+    const TensorArg &tensor = isInput ? inputs[i] : outputs[i - inputs.size()];
+    const ArgInfo &info = entry.args[i];
+    if ((isInput && (info.isWritten || info.columnsOf >= 0)) ||
+        isEmptyTensor(tensor))
+      return nullptr;
+    Extent extent(tensor);
+    auto data = reinterpret_cast<int64_t>(tensor.data);
+    call->args.push_back({call->records.size(), extent.first - data,
+                          extent.last - data, info.isScalar});
+    if (info.isScalar)
+      continue;
+    call->records.push_back(0); // for the address
+    for (const Sizes &words : {tensor.shape, tensor.strides})
+      call->records.insert(call->records.end(), words.begin(), words.end());
+  }
+  return call;
+}
+
+std::optional<Status> CheckedCall::run(const uint64_t *data, void *stream,
+                                       cuda::LaunchRecord *record) const {
+  std::shared_ptr<const CompiledKernel> held = kernel.lock();
+  if (!held)
+    return std::nullopt;
+  for (size_t i = 0; i < args.size(); ++i) {
+    auto place = cuda::deviceOf(reinterpret_cast<const void *>(data[i]));
+    if (!place || *place != (args[i].isScalar ? -1 : device))
+      return std::nullopt;
+    for (size_t j = 0; i >= numInputs && j < i; ++j)
+      if (int64_t(data[i]) + args[i].last >= int64_t(data[j]) + args[j].first &&
+          int64_t(data[j]) + args[j].last >= int64_t(data[i]) + args[i].first)
+        return std::nullopt;
+  }
+  InlineVector<int64_t, 160> words;
+  InlineVector<void *, 24> pointers;
+  words.reserve(records.size()); // pointers to them are handed out
+  pointers.reserve(args.size());
+  std::memcpy(words.data(), records.data(), records.size() * sizeof(int64_t));
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (args[i].isScalar) {
+      pointers.push_back(reinterpret_cast<void *>(data[i]));
+      continue;
+    }
+    words.data()[args[i].record] = int64_t(data[i]);
+    pointers.push_back(words.data() + args[i].record);
+  }
+  return cuda::run(*held->program, held->code[entry], pointers.data(),
+                   {device, stream}, record);
+}

@@ -64,6 +64,53 @@ static void launches(char *text) {
   CHECK(readLaunches(text, sizeof(launched)) == before + 1);
 }
 
+static void refused(const char *expected, const char *got) {
+  AttnError *error = attnAttention(context, &desc, ins, 4, &out, 1, &run);
+  CHECK(error && strstr(attnErrorMessage(error), expected));
+  CHECK(strstr(attnErrorMessage(error), got));
+  attnErrorDestroy(error);
+}
+
+/* Calls that differ from others in addresses alone: each launches what the
+   first call of another context does, and wrong ones are refused as ever. `q`:
+   memory for eight calls. */
+static void testOtherMemory(char *q, size_t bytes) {
+  AttnContext *ours = context, *another;
+  CHECK(!attnContextCreate(&another));
+  static char fresh[1 << 14];
+  for (int i = 0; i < 8; ++i) {
+    ins[0].data = q + (size_t)i * bytes;
+    launches(launched);
+    context = another;
+    launches(fresh);
+    context = ours;
+    CHECK(strcmp(fresh, launched) == 0);
+    attnContextClearCache(another);
+  }
+  void *data = out.data;
+  out.data = (char *)ins[0].data + 128;
+  refused("expected output 'o' to have memory of its own",
+          "some that overlaps");
+  out.data = ins[2].data;
+  refused("expected output 'o' to have memory of its own", "that of input 'v'");
+  out.data = data;
+  data = ins[1].data;
+  ins[1].data = malloc(bytes);
+  refused("'k' in memory of the GPU", "memory of the host");
+  free(ins[1].data);
+  ins[1].data = (char *)data + 2;
+  refused("expected 'k' to start at a multiple of 16 bytes",
+          "2 bytes past one");
+  ins[1].data = data;
+  data = ins[3].data;
+  ins[3].data = q;
+  refused("'scale' in memory of the host", "memory of GPU 0");
+  ins[3].data = data;
+  launches(launched);
+  CHECK(strcmp(fresh, launched) == 0);
+  attnContextDestroy(another);
+}
+
 static void *find(void *library, const char *name) {
   void *found = dlsym(library, name);
   CHECK(found);
@@ -167,11 +214,14 @@ int main(int argc, char **argv) {
   launches(launched);
   CHECK(attnContextNumCached(context) == 1);
 
+  unsigned long long memory;
+  size_t bytes = sizeof(short) * 2 * 3 * 256 * 64;
+  CHECK(!allocate(&memory, 8 * bytes));
+  testOtherMemory((char *)memory, bytes);
+
   /* What was right before may be wrong now. */
   ins[1].data = NULL;
-  AttnError *error = attnAttention(context, &desc, ins, 4, &out, 1, &run);
-  CHECK(error && strstr(attnErrorMessage(error), "null"));
-  attnErrorDestroy(error);
+  refused("null", "null");
   attnContextDestroy(context);
   return 0;
 }

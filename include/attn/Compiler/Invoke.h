@@ -81,6 +81,39 @@ support::Status invokeOnDevice(const CompiledKernel &kernel, size_t entry,
                                std::optional<int> firstDevice = {},
                                cuda::LaunchRecord *record = nullptr);
 
+/// A call of a GPU's kernel that all checks passed, less its addresses: of a
+/// call that differs from it in these alone, they are all that is left to
+/// check.
+class CheckedCall {
+public:
+  /// Nothing where checks ask more of addresses than to lie apart, or a tensor
+  /// is empty. `device`: that of the tensors.
+  static std::unique_ptr<const CheckedCall>
+  make(const std::shared_ptr<const CompiledKernel> &kernel, size_t entry,
+       TensorArgs inputs, TensorArgs outputs, int device);
+
+  /// Runs the kernel on tensors at `data`, inputs first; nothing where it is
+  /// gone, or a tensor is elsewhere or overlaps an output: the full check finds
+  /// out what to say.
+  std::optional<support::Status> run(const uint64_t *data, void *stream,
+                                     cuda::LaunchRecord *record) const;
+
+private:
+  struct Arg {
+    /// Where its record begins, among `records`; of scalars nothing.
+    size_t record = 0;
+    /// Its first and last byte, beside the first element.
+    int64_t first = 0, last = 0;
+    bool isScalar = false;
+  };
+
+  std::weak_ptr<const CompiledKernel> kernel;
+  size_t entry = 0, numInputs = 0;
+  int device = 0;
+  std::vector<Arg> args;
+  std::vector<int64_t> records;
+};
+
 } // namespace attn
 
 #endif // ATTN_COMPILER_INVOKE_H
