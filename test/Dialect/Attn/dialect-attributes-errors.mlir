@@ -51,8 +51,36 @@ func.func private @f() attributes {attn.saved_bytes = -4}
 
 // -----
 
-// expected-error @+1 {{expected attn.tensor_name to be a string, but got 1 : i64}}
-func.func private @f() attributes {attn.tensor_name = 1}
+// expected-error @+1 {{expected attn.interface to be a dictionary, but got "q"}}
+func.func private @f() attributes {attn.interface = ["q"]}
+
+// -----
+
+// expected-error @+1 {{expected dtype of attn.interface to be a string, but got 1 : i64}}
+func.func private @f() attributes {attn.interface = [{dtype = 1, name = "q"}]}
+
+// -----
+
+// expected-error @+1 {{expected strides of attn.interface to be array<i64>, but got [1]}}
+func.func private @f() attributes {attn.interface = [{dtype = "f32", shape = array<i64: 1>, strides = [1]}]}
+
+// -----
+
+// expected-error @+1 {{expected rank of attn.interface to be absent, as attn.arg does not define it, but got 1 : i64}}
+func.func private @f() attributes {attn.interface = [{rank = 1}]}
+
+// -----
+
+func.func @f(%K: memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>>) {
+  // expected-error @+1 {{expected attn.tensor_name to be a string on tile_gpu.tensor_map, but got 1 : i64}}
+  %map = tile_gpu.tensor_map %K {attn.tensor_name = 1} : memref<?x?x?x128xbf16, strided<[?, ?, ?, 1]>> -> !tile_gpu.tensor_map<128x128xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+// expected-error @+1 {{expected attn.tensor_name to be a string on tile_gpu.tensor_map, but got "K" on func.func}}
+func.func private @f() attributes {attn.tensor_name = "K"}
 
 // -----
 

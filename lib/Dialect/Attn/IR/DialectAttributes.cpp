@@ -40,6 +40,8 @@ static LogicalResult verifyOfModule(Operation *op, NamedAttribute attribute) {
   return success();
 }
 
+static LogicalResult verifyInterface(Operation *op, Attribute value);
+
 static LogicalResult verifyOfFunction(Operation *op, NamedAttribute attribute) {
   StringRef name = attribute.getName();
   Attribute value = attribute.getValue();
@@ -53,9 +55,8 @@ static LogicalResult verifyOfFunction(Operation *op, NamedAttribute attribute) {
       (!areStrings(value) || cast<ArrayAttr>(value).size() % 2))
     return op->emitError("expected ")
            << name << " to be a list of pairs of names, but got " << value;
-  if (name == getInterfaceName() && !isa<ArrayAttr>(value))
-    return op->emitError("expected ")
-           << name << " to be a list of arguments, but got " << value;
+  if (name == getInterfaceName())
+    return verifyInterface(op, value);
   if (name == getNearName()) {
     auto near = dyn_cast<DenseI64ArrayAttr>(value);
     if (!near || near.size() != 2)
@@ -93,8 +94,11 @@ static bool isUnitOfReduction(Operation *op, Attribute value) {
 
 static const Rule rules[] = {
     {getTensorNameName(),
-     [](Operation *, Attribute value) { return isa<StringAttr>(value); },
-     "to be a string"},
+     [](Operation *op, Attribute value) {
+       return op->getName().getStringRef() == "tile_gpu.tensor_map" &&
+              isa<StringAttr>(value);
+     },
+     "to be a string on tile_gpu.tensor_map"},
     {getAnyOrderName(),
      [](Operation *op, Attribute value) {
        return isa<AggregateOp, FunctionOpInterface>(op) && isa<UnitAttr>(value);
@@ -232,16 +236,49 @@ static StringRef whyNotOfArg(NamedAttribute entry) {
   return "absent, as attn.arg does not define it";
 }
 
-static LogicalResult verifyArg(Operation *op, Type type, Attribute value) {
+/// The same of an argument in `attn.interface`, which has its type, too.
+static StringRef whyNotOfInterface(NamedAttribute entry) {
+  if (entry.getName() == "dtype")
+    return isa<StringAttr>(entry.getValue()) ? "" : "a string";
+  if (entry.getName() == "shape" || entry.getName() == "strides")
+    return isa<DenseI64ArrayAttr>(entry.getValue()) ? "" : "array<i64>";
+  return whyNotOfArg(entry);
+}
+
+/// Whether an attribute `name` holds a dictionary without a member of which
+/// `whyNot` says what it should be.
+static LogicalResult
+verifyMembers(Operation *op, StringRef name, Attribute value,
+              llvm::function_ref<StringRef(NamedAttribute)> whyNot) {
   auto entries = dyn_cast<DictionaryAttr>(value);
   if (!entries)
     return op->emitError("expected ")
-           << getArgName() << " to be a dictionary, but got " << value;
+           << name << " to be a dictionary, but got " << value;
   for (NamedAttribute entry : entries)
-    if (StringRef what = whyNotOfArg(entry); !what.empty())
+    if (StringRef what = whyNot(entry); !what.empty())
       return op->emitError("expected ")
-             << entry.getName().getValue() << " of " << getArgName()
-             << " to be " << what << ", but got " << entry.getValue();
+             << entry.getName().getValue() << " of " << name << " to be "
+             << what << ", but got " << entry.getValue();
+  return success();
+}
+
+static LogicalResult verifyInterface(Operation *op, Attribute value) {
+  auto arguments = dyn_cast<ArrayAttr>(value);
+  if (!arguments)
+    return op->emitError("expected ")
+           << getInterfaceName() << " to be a list of arguments, but got "
+           << value;
+  for (Attribute argument : arguments)
+    if (failed(
+            verifyMembers(op, getInterfaceName(), argument, whyNotOfInterface)))
+      return failure();
+  return success();
+}
+
+static LogicalResult verifyArg(Operation *op, Type type, Attribute value) {
+  if (failed(verifyMembers(op, getArgName(), value, whyNotOfArg)))
+    return failure();
+  auto entries = cast<DictionaryAttr>(value);
   auto dims = entries.getAs<ArrayAttr>("dims");
   auto shaped = dyn_cast<ShapedType>(type);
   if (dims && shaped && shaped.hasRank() &&
