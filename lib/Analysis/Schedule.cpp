@@ -9,6 +9,7 @@
 #include "ScheduleRules.h"
 #include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/FewRows.h"
+#include "attn/Analysis/TileLayout.h"
 #include "attn/Analysis/TurnSizes.h"
 
 #include <algorithm>
@@ -20,8 +21,8 @@ static int64_t roundUp(int64_t value, int64_t to) {
   return (std::max<int64_t>(value, 1) + to - 1) / to * to;
 }
 
-/// 16-bit elements of a 128-byte panel of shared memory.
-static constexpr int64_t panelElements = 64;
+using onchip::panelElements;
+
 /// Keys of a tile whose weights two warpgroups share.
 static constexpr int64_t keysOfTwoSlots = 128;
 

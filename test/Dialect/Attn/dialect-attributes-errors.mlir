@@ -84,6 +84,11 @@ func.func private @f() attributes {attn.tensor_name = "K"}
 
 // -----
 
+// expected-error @+1 {{expected attn.held_samples to be a unit attribute of attn.aggregate with attn.listed_keys, but got unit on func.func}}
+func.func private @f() attributes {attn.held_samples}
+
+// -----
+
 func.func @f(%x: i32) -> i32 {
   // expected-error @+1 {{expected attn.rung to be #attn.rung on attn.attention or attn.aggregate, but got "fa2"}}
   %y = arith.addi %x, %x {attn.rung = "fa2"} : i32

@@ -7,7 +7,7 @@
 
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: @ids
-// CHECK: attn.listed_keys = "tiles"
+// CHECK: {attn.held_samples, attn.listed_keys = "tiles"
 func.func @ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x64xbf16> {
   %o = attn.aggregate @sigmoid_sum
@@ -25,9 +25,29 @@ func.func @ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
   return %o : tensor<?x?x?x64xbf16>
 }
 
+// Sums of 256 channels leave no registers for the ids of keys.
+// CHECK-LABEL: @wide_ids
+// CHECK: {attn.listed_keys = "tiles"
+func.func @wide_ids(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>,
+    %v: tensor<?x?x?x256xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x256xbf16> {
+  %o = attn.aggregate @sigmoid_sum
+      scores(%q, %k : tensor<?x?x?x256xbf16>, tensor<?x?x?x256xbf16>) values(%v : tensor<?x?x?x256xbf16>) captures(%ids : tensor<?xi32>)
+      {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>}
+    mask {
+    ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %id: tensor<?xi32>):
+      %row = arith.index_cast %i : i32 to index
+      %key = arith.index_cast %j : i32 to index
+      %x = tensor.extract %id[%row] : tensor<?xi32>
+      %y = tensor.extract %id[%key] : tensor<?xi32>
+      %same = arith.cmpi eq, %x, %y : i32
+      attn.yield %same : i1
+    } -> tensor<?x?x?x256xbf16>
+  return %o : tensor<?x?x?x256xbf16>
+}
+
 // Ids and where the keys are: elements take three operations, fewer than bits.
 // CHECK-LABEL: @causal_ids
-// CHECK: attn.listed_keys = "tiles"
+// CHECK: {attn.held_samples, attn.listed_keys = "tiles"
 func.func @causal_ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x64xbf16> {
   %o = attn.aggregate @sigmoid_sum
@@ -49,7 +69,7 @@ func.func @causal_ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 
 // An element for each pair: the lists have these.
 // CHECK-LABEL: @pairs
-// CHECK: attn.listed_keys = "bits"
+// CHECK: {attn.listed_keys = "bits"
 func.func @pairs(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %m: tensor<?x?xi1>) -> tensor<?x?x?x64xbf16> {
   %o = attn.aggregate @sigmoid_sum
@@ -67,7 +87,7 @@ func.func @pairs(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 
 // Rows of warps read what they need of the mask.
 // CHECK-LABEL: @rows
-// CHECK: attn.listed_keys = "tiles"
+// CHECK: {attn.listed_keys = "tiles"
 func.func @rows(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %m: tensor<?x?xi1>) -> tensor<?x?x?x64xbf16> {
   %o = attn.aggregate @sigmoid_sum

@@ -8,6 +8,7 @@
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/IR/Diagonals.h"
+#include "attn/Dialect/Attn/IR/HeldSamples.h"
 #include "attn/Dialect/Attn/IR/TwoKernels.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
@@ -121,6 +122,12 @@ static const Rule rules[] = {
               isOneOf(value, getListedTiles(), getListedBits());
      },
      "to be \"tiles\" or \"bits\" on attn.aggregate"},
+    {getHeldSamplesName(),
+     [](Operation *op, Attribute value) {
+       return isa<AggregateOp>(op) && isa<UnitAttr>(value) &&
+              op->hasAttr(getListedKeysName());
+     },
+     "to be a unit attribute of attn.aggregate with attn.listed_keys"},
     {getScoreUnitName(), isUnitOfReduction,
      "to be a unit attribute of attn.aggregate or attn.partial"},
     {getLinearBiasName(), isUnitOfReduction,

@@ -13,6 +13,7 @@
 #include "Adjoints.h"
 #include "Distances.h"
 #include "GradientContext.h"
+#include "attn/Analysis/TileLayout.h"
 #include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -481,16 +482,16 @@ LogicalResult mlir::attn::buildPairs(GradientContext &ctx) {
 /// Whether a block that has a tile of diagonals has room for its rows: those of
 /// the score's dots, and of the cotangents.
 static bool haveRoom(GradientContext &ctx) {
-  constexpr int64_t panel = 64, mostBytes = 768;
   int64_t bytes = 0;
   for (ValueRange tensors :
        {ValueRange(ctx.op.getQueries()), ValueRange(ctx.op.getValues())})
     for (Value tensor : tensors) {
       auto type = cast<RankedTensorType>(tensor.getType());
-      bytes += llvm::alignTo(type.getShape().back(), panel) *
-               type.getElementTypeBitWidth() / 8;
+      bytes +=
+          llvm::alignTo(type.getShape().back(), ::attn::onchip::panelElements) *
+          type.getElementTypeBitWidth() / 8;
     }
-  return bytes <= mostBytes;
+  return bytes <= ::attn::onchip::mostDiagonalBytes;
 }
 
 bool mlir::attn::areByDistance(GradientContext &ctx) {

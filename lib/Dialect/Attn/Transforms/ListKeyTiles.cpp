@@ -17,8 +17,11 @@
 #include "NamedRewrites.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/MaskRuns.h"
+#include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
+#include "attn/Analysis/TileLayout.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/IR/HeldSamples.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -173,6 +176,36 @@ bool mlir::attn::mayListBits(ReductionOpInterface op,
          schedule.getRows() == target.productShape().m && paysBits(op);
 }
 
+/// Whether the registers of a warpgroup hold what the mask reads of keys beside
+/// the scores of a tile, their weights and the sums.
+static bool mayHoldSamples(ReductionOpInterface op,
+                           const ::attn::TargetInfo &target) {
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  const ::attn::MmaShape &unit = target.productShape();
+  ::attn::MaskAnalysis analysis(op.getMaskBody());
+  auto samples = analysis.getSamples();
+  if (samples.empty() || !schedule || schedule.getRows() != unit.m)
+    return false;
+  int64_t keys = ::attn::paddedKeys(schedule.getBlockK(), target);
+  auto registers = [&](int64_t cols, int64_t bits) {
+    return ::attn::onchip::fragmentRegisters(unit.m, cols, bits, unit.threads);
+  };
+  ::attn::onchip::StepRegisters held;
+  held.scores = registers(keys, 32);
+  held.weights = registers(keys, 16);
+  held.samples = ::attn::onchip::sampleRegisters(
+      llvm::count_if(samples, [](auto &sample) { return sample.onKey; }), keys);
+  for (Value value : op.getValueOperands()) {
+    int64_t width = cast<ShapedType>(value.getType()).getShape().back();
+    held.sums +=
+        registers(schedule.getBlockV() ? schedule.getBlockV()
+                                       : ::attn::paddedChannels(width, target),
+                  32);
+  }
+  int64_t members = schedule.getBlockQ() / schedule.getRows();
+  return held.total(target) < ::attn::onchip::stepLimit(members, target);
+}
+
 bool mlir::attn::listsAtOnce(ReductionOpInterface op) {
   ::attn::MaskAnalysis analysis(op.getMaskBody());
   // Of neighbours in a picture many tiles are left to a look at their elements.
@@ -240,6 +273,8 @@ struct ListKeyTilesPass
         return;
       }
       op->setAttr(getListedKeysName(), StringAttr::get(op->getContext(), form));
+      if (mayHoldSamples(op, *target))
+        op->setAttr(getHeldSamplesName(), UnitAttr::get(op->getContext()));
       ++(form == getListedBits() ? numBits : numListed);
     });
   }

@@ -21,6 +21,7 @@
 #include "attn/Analysis/Schedule.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/IR/Diagonals.h"
+#include "attn/Dialect/Attn/IR/HeldSamples.h"
 #include "attn/Dialect/Attn/IR/TwoKernels.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -266,6 +267,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   // Of tiles of warps, each of which is asked about.
   op->removeAttr(getLinearBiasName());
   op->removeAttr(getListedKeysName());
+  op->removeAttr(getHeldSamplesName());
   return convertRows(op, monoid, batches, heads, countQueryTiles(op, rows),
                      outputs, Marks::read);
 }

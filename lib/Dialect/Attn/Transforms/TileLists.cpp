@@ -19,7 +19,9 @@
 #include "TileLists.h"
 #include "TileElements.h"
 #include "TileStream.h"
-#include "attn/Analysis/OnChip.h"
+#include "attn/Analysis/TileLayout.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
+#include "attn/Dialect/Attn/IR/HeldSamples.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -72,32 +74,9 @@ SmallVector<Value> mlir::attn::stepListed(ReductionContext &ctx, Value first,
   return step(ctx, tile, state);
 }
 
-/// Whether a warpgroup's registers hold what the mask reads of keys beside the
-/// scores of a tile, their weights and the sums.
-static bool samplesFit(ReductionContext &ctx) {
-  auto samples = ctx.mask->getSamples();
-  int64_t keySamples =
-      llvm::count_if(samples, [](auto &sample) { return sample.onKey; });
-  const ::attn::MmaShape &unit = ctx.target.productShape();
-  auto registers = [&](int64_t cols, int64_t bits) {
-    return ::attn::onchip::fragmentRegisters(unit.m, cols, bits, unit.threads);
-  };
-  ::attn::onchip::StepRegisters held;
-  held.scores = registers(keyCols(ctx), 32);
-  held.weights = registers(keyCols(ctx), 16);
-  // Of each column that a thread has elements of.
-  held.samples = keySamples * keyCols(ctx) / 4;
-  for (Value tensor : ctx.reduction.getValueOperands())
-    held.sums += registers(paddedChannels(ctx, tensor), 32);
-  int64_t members = ctx.schedule.getBlockQ() / ctx.schedule.getRows();
-  return !samples.empty() && pipelined(ctx) &&
-         held.total(ctx.target) <
-             ::attn::onchip::stepLimit(members, ctx.target);
-}
-
 void mlir::attn::loadSamples(ReductionContext &ctx, RowBlock &block) {
   if (!ctx.lists.tiles || !block.tile.masked || block.tile.number ||
-      !samplesFit(ctx))
+      !ctx.op->hasAttr(getHeldSamplesName()))
     return;
   for (auto sample : ctx.mask->getSamples()) {
     Type type = sample.value.getType();
@@ -158,7 +137,10 @@ void mlir::attn::loadBits(ReductionContext &ctx, RowBlock &block) {
 
 Value mlir::attn::liveByBits(ReductionContext &ctx, RowBlock &block,
                              Value col) {
-  constexpr int64_t own = 6, common = 31 - own;
+  // What a thread has of a column's number is taken off first: it is the same
+  // for all of its columns.
+  int64_t own = ::attn::onchip::threadColumnBits(ctx.target.productShape()),
+          common = 31 - own;
   auto both = [&](Value x, int64_t mask) -> Value {
     return arith::AndIOp::create(ctx.b, x, ctx.i32(mask));
   };

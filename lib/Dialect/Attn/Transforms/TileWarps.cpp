@@ -17,6 +17,7 @@
 #include "Pages.h"
 #include "TileSteps.h"
 #include "attn/Analysis/FewRows.h"
+#include "attn/Analysis/TileLayout.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -95,7 +96,7 @@ std::string mlir::attn::whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
   auto widthOf = [](Value tensor) {
     return cast<ShapedType>(tensor.getType()).getShape().back();
   };
-  constexpr int64_t panel = 64;
+  constexpr int64_t panel = ::attn::onchip::panelElements;
   int64_t depth = widthOf(op.getKeyOperands().front());
   if (depth % panel || widthOf(value) % panel || widthOf(value) > 4 * panel ||
       depth > 4 * panel)
@@ -266,7 +267,7 @@ bool mlir::attn::hasRoomForWeights(ReductionOpInterface op, MonoidOp monoid,
                                    const ::attn::ScheduleProblem &problem,
                                    int64_t channels) {
   // The statistic, and a sum of weights.
-  constexpr int64_t panel = 64, scalars = 2;
+  constexpr int64_t panel = ::attn::onchip::panelElements, scalars = 2;
   Region &score = op.getScoreBody();
   auto readsPositions = [](Region &score) {
     constexpr unsigned first = 1, count = 4; // s, b, h, i, j
@@ -288,7 +289,7 @@ bool mlir::attn::pairsLatents(ReductionOpInterface op,
                               const ::attn::ScheduleSizes &sizes,
                               int64_t splits,
                               const ::attn::TargetInfo &target) {
-  constexpr int64_t pair = 2, panel = 64;
+  constexpr int64_t pair = 2, panel = ::attn::onchip::panelElements;
   return target.maxCluster >= pair && problem.sharesWeights && splits == 1 &&
          sizes.blockK == pair * panel && pageOf(op) == panel &&
          problem.numQueries == pair * sizes.blockQ && !problem.listed &&

@@ -119,7 +119,9 @@ def AttnListKeyTilesPass : Pass<"attn-list-key-tiles", "::mlir::ModuleOp"> {
     these alone. With "tiles", a masked tile has words of its keys that are live
     in some row, and the reduction evaluates the mask. With "bits", of masks that
     read an element for each pair of a row and a key, it has all elements of the
-    mask, packed, and the reduction reads no more than these.
+    mask, packed, and the reduction reads no more than these. Where registers have
+    room for what the mask reads of keys, beside scores, weights and sums,
+    `attn.held_samples` says that it stays there for a tile.
 
     Without the attribute the reduction asks of each tile between the bounds
     whether anything in it is live.
@@ -192,7 +194,8 @@ def AttnListKeyTilesPass : Pass<"attn-list-key-tiles", "::mlir::ModuleOp"> {
       %o = attn.aggregate @sum
           scores(%q, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
           values(%v : tensor<?x?x?x64xbf16>) captures(%ids : tensor<?xi32>)
-          {attn.listed_keys = "tiles", schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>}
+          {attn.held_samples, attn.listed_keys = "tiles",
+           schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>}
           mask {
           ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %id: tensor<?xi32>):
             %row = arith.index_cast %i : i32 to index
