@@ -14,6 +14,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_PLANBUILDER_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_PLANBUILDER_H
 
+#include "PlanRows.h"
 #include "TileKernel.h"
 #include "attn/Dialect/Attn/IR/Scan.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -31,6 +32,8 @@ private:
   static Type convert(Type type);
   LogicalResult convertOp(Operation *op);
   LogicalResult convertReduction(ReductionOpInterface op);
+  /// The rows of a tensor, as `source` has them.
+  PlanRows rowsOf(Location loc, const Source &source, Value tensor);
   Value countQueryTiles(ReductionOpInterface op, Value rows);
   /// What kernels do with the marks of rows (TileRepair.cpp), which are the
   /// last of their outputs.
@@ -60,8 +63,9 @@ private:
   /// On CPUs (TileScanParts.cpp).
   LogicalResult convertScanPartial(ScanPartialOp op);
   LogicalResult convertScanCombine(ScanCombineOp op);
-  void launchScan(ScanOp op, ValueRange outputs, Value sequences, Value heads);
-  void launchScanTokens(ScanOp op, ValueRange outputs, Value sequences,
+  void launchScan(ScanOp op, ValueRange outputs, Value sequences, Value blocks,
+                  Value heads);
+  void launchScanTokens(ScanOp op, ValueRange outputs, Value blocks,
                         Value heads);
   LogicalResult convertFused(FusedOp op);
   /// On CPUs (TileUnfold.cpp).

@@ -129,24 +129,19 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
   return success();
 }
 
+PlanRows PlanBuilder::rowsOf(Location loc, const Source &source, Value tensor) {
+  return PlanRows(b, loc, source, mapping.lookup(tensor),
+                  source.map ? mapping.lookup(source.map) : Value());
+}
+
 /// Query tiles of all sequences of a head, as one batch of `rows` has them.
 Value PlanBuilder::countQueryTiles(ReductionOpInterface op, Value rows) {
   Location loc = op.getLoc();
   ScheduleAttr schedule = op.getScheduleAttribute();
-  Value blockQ = index(schedule.getBlockQ(), loc);
-  if (Source source = op.getQuerySource(); !source.hasBatch()) {
-    // Plans of GPUs cannot read offsets: blocks find the sequence of theirs,
-    // which has at most one tile too many. The last are the rows behind the
-    // last sequence.
-    Value sequences =
-        memref::DimOp::create(b, loc, mapping.lookup(source.map), 0);
-    return arith::AddIOp::create(
-        b, loc, arith::DivUIOp::create(b, loc, rows, blockQ), sequences);
-  }
   // A cluster's tiles are of one head.
   int64_t cluster = tilesOfCluster(schedule, target);
-  Value tiles = arith::CeilDivUIOp::create(
-      b, loc, rows, index(schedule.getBlockQ() * cluster, loc));
+  Value tiles = rowsOf(loc, op.getQuerySource(), op.getQueryOperands().front())
+                    .countTiles(rows, schedule.getBlockQ() * cluster);
   if (cluster > 1)
     tiles = arith::MulIOp::create(b, loc, tiles, index(cluster, loc));
   return tiles;
@@ -184,21 +179,17 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     if (!turnsInside(op, target))
       turnedKeys = turnRows(op, /*ofQueries=*/false);
   }
-  Value query = mapping.lookup(op.getQueryOperands().front());
-  Source rowSource = op.getQuerySource();
-  bool packed = !rowSource.hasBatch();
   auto dim = [&](Value memref, int64_t d) -> Value {
     return memref::DimOp::create(b, loc, memref, d);
   };
-  Value batches, heads = dim(query, rowSource.headDim()), rows;
+  PlanRows counted =
+      rowsOf(loc, op.getQuerySource(), op.getQueryOperands().front());
+  Value heads = counted.getHeads();
   SmallVector<Value> sizes;
   if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
     sizes.push_back(countParts(partial));
-  if (!packed) {
-    batches = dim(query, 0);
-    sizes.push_back(batches);
-  }
-  rows = dim(query, rowSource.rowDim());
+  llvm::append_range(sizes, counted.getLeading());
+  Value rows = counted.getRows();
   sizes.push_back(heads);
   sizes.push_back(rows);
   int64_t diagonals = getDiagonals(op);
@@ -227,9 +218,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   Value numTiles = countQueryTiles(op, rows);
   if (diagonals)
     numTiles = arith::DivUIOp::create(b, loc, rows, blockQ);
-  // Without rows there are no blocks, and nothing they could read.
-  if (packed)
-    batches = arith::MinUIOp::create(b, loc, rows, index(1, loc));
+  Value batches = counted.countInGrid();
   PackedHeads views;
   if (op->hasAttr(getPackedHeadsName())) {
     auto queries = llvm::map_to_vector(op.getQueryOperands(), [&](Value q) {

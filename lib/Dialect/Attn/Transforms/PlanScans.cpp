@@ -16,10 +16,10 @@ using namespace mlir;
 using namespace mlir::attn;
 
 /// A block for each state of each sequence or, behind packed ones, of rows of
-/// none; and for each of its segments, whose summaries are computed first, or
-/// of its turns, whose numbers are cleared first.
+/// none; and for each of its segments, whose summaries
+/// are computed first, or of its turns, whose numbers are cleared first.
 void PlanBuilder::launchScan(ScanOp op, ValueRange outputs, Value sequences,
-                             Value heads) {
+                             Value blocks, Value heads) {
   Location loc = op.getLoc();
   int64_t segments = op.getSegments().value_or(1);
   SmallVector<Value> memory;
@@ -40,7 +40,8 @@ void PlanBuilder::launchScan(ScanOp op, ValueRange outputs, Value sequences,
       step.build(kernel.outputs, kernel.block);
     else
       builder.build(kernel.outputs, kernel.block, kernel.extra);
-    Value grid = arith::MulIOp::create(b, loc, sequences, heads);
+    Value grid = arith::MulIOp::create(
+        b, loc, stage == Stage::walk ? blocks : sequences, heads);
     if (parts)
       grid = arith::MulIOp::create(b, loc, grid, parts);
     tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
@@ -62,24 +63,20 @@ void PlanBuilder::launchScan(ScanOp op, ValueRange outputs, Value sequences,
         b, loc, memref::DimOp::create(b, loc, mapping.lookup(op.getQuery()), 2),
         arith::MulIOp::create(b, loc, sequences, heads));
   }
-  if (op.isPacked())
-    sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
   launch(outputs, segments > 1 ? index(segments, loc) : turns, Stage::walk);
 }
 
 /// The same on a GPU: blocks share a state by its channels.
-void PlanBuilder::launchScanTokens(ScanOp op, ValueRange outputs,
-                                   Value sequences, Value heads) {
+void PlanBuilder::launchScanTokens(ScanOp op, ValueRange outputs, Value blocks,
+                                   Value heads) {
   Location loc = op.getLoc();
-  if (op.isPacked())
-    sequences = arith::AddIOp::create(b, loc, sequences, index(1, loc));
   auto launch = [&](bool ofSums, int64_t tiles) {
     Kernel kernel = startKernel(op, op->getOperands(), outputs, {}, {});
     ScanTokensKernel builder(op, target, kernel.func, ofSums);
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     builder.build(kernel.outputs, kernel.block);
-    Value grid = arith::MulIOp::create(b, loc, sequences, heads);
+    Value grid = arith::MulIOp::create(b, loc, blocks, heads);
     if (tiles > 1)
       grid = arith::MulIOp::create(b, loc, grid, index(tiles, loc));
     tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
@@ -100,7 +97,8 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
   Location loc = op.getLoc();
   if (!target.isCpu() && failed(ScanTokensKernel::check(op)))
     return failure();
-  int64_t headDim = op.isPacked() ? 0 : 1;
+  Source source = sourceOf(op);
+  int64_t headDim = source.headDim();
   auto dim = [&](Value tensor, int64_t d) -> Value {
     return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
   };
@@ -110,11 +108,11 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
   Value heads = larger(dim(op.getKey(), headDim), dim(op.getValue(), headDim));
   if (op.getQueryStates())
     heads = larger(heads, dim(op.getQuery(), headDim));
-  Value sequences =
-      op.isPacked()
-          ? arith::SubIOp::create(b, loc, dim(op.getCu(), 0), index(1, loc))
-                .getResult()
-          : dim(op.getKey(), 0);
+  // The rows behind packed sequences have a block, but no state.
+  Value blocks = dim(countsSequences(source, op.getKey()), 0);
+  Value sequences = blocks;
+  if (op.isPacked())
+    sequences = arith::SubIOp::create(b, loc, blocks, index(1, loc));
   // As makeOutputs, but each result has sizes of its own.
   SmallVector<Value> outputs;
   for (auto [i, result] : llvm::enumerate(op.getOutputs())) {
@@ -123,10 +121,9 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
     if (!memory && !result.use_empty()) {
       SmallVector<Value> sizes = {sequences, heads};
       if (i == 0) {
-        sizes = {larger(dim(op.getQuery(), headDim), heads),
-                 dim(op.getQuery(), headDim + 1)};
-        if (!op.isPacked())
-          sizes.insert(sizes.begin(), sequences);
+        sizes = {sequences, larger(dim(op.getQuery(), headDim), heads),
+                 dim(op.getQuery(), source.rowDim())};
+        sizes.erase(sizes.begin(), sizes.end() - source.rowDim() - 1);
       }
       SmallVector<Value> dynamic;
       for (int64_t d = 0; d < type.getRank(); ++d)
@@ -141,8 +138,8 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
       mapping.map(result, memory);
   }
   if (target.isCpu())
-    launchScan(op, outputs, sequences, heads);
+    launchScan(op, outputs, sequences, blocks, heads);
   else
-    launchScanTokens(op, outputs, sequences, heads);
+    launchScanTokens(op, outputs, blocks, heads);
   return success();
 }

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ScanBuilder.h"
+#include "PlanRows.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -16,13 +17,13 @@ using namespace mlir;
 using namespace mlir::attn;
 
 Value ScanBuilder::countSequences() {
-  int64_t headDim = scanOp.isPacked() ? 0 : 1;
+  Source source = sourceOf(scanOp);
+  int64_t headDim = source.headDim();
   stateHeads = max(dim(arg(scanOp.getKey()), headDim),
                    dim(arg(scanOp.getValue()), headDim));
   if (scanOp.getQueryStates())
     stateHeads = max(stateHeads, dim(arg(scanOp.getQuery()), headDim));
-  // The rows behind the last sequence are one more.
-  return dim(arg(scanOp.isPacked() ? scanOp.getCu() : scanOp.getKey()), 0);
+  return dim(arg(countsSequences(source, scanOp.getKey())), 0);
 }
 
 tile::WorkTileOp ScanBuilder::findWork(Value block, int64_t tiles,
@@ -79,26 +80,25 @@ Value ScanBuilder::scaleHead(Value x, Value heads, Value all) {
 }
 
 Value ScanBuilder::headOf(Value memref) {
-  return scaleHead(head, dim(memref, scanOp.isPacked() ? 0 : 1), stateHeads);
+  return scaleHead(head, dim(memref, sourceOf(scanOp).headDim()), stateHeads);
 }
 
 Value ScanBuilder::queryHeadOf(Value outputHead, Value outputHeads) {
-  Value heads = dim(arg(scanOp.getQuery()), scanOp.isPacked() ? 0 : 1);
+  Value heads = dim(arg(scanOp.getQuery()), sourceOf(scanOp).headDim());
   return scaleHead(outputHead, heads, outputHeads);
 }
 
 std::pair<Value, Value> ScanBuilder::countOutputHeads() {
-  Value queryHeads = dim(arg(scanOp.getQuery()), scanOp.isPacked() ? 0 : 1);
+  Value queryHeads = dim(arg(scanOp.getQuery()), sourceOf(scanOp).headDim());
   Value outputHeads = max(queryHeads, stateHeads);
   return {outputHeads, scaleHead(index(1), outputHeads, stateHeads)};
 }
 
 SmallVector<Value> ScanBuilder::indicesOf(Value headIndex, Value row,
                                           Value channel) {
-  SmallVector<Value> at;
-  if (!scanOp.isPacked())
-    at.push_back(batch);
-  at.append({headIndex, row});
+  SmallVector<Value> all = {batch, headIndex, row};
+  SmallVector<Value> at(
+      ArrayRef(all).take_back(sourceOf(scanOp).numLeading() + 1));
   if (channel)
     at.push_back(channel);
   return at;

@@ -332,17 +332,17 @@ LogicalResult PlanBuilder::convertStates(Operation *op,
   ValueRange states =
       combine ? combine.getStates() : cast<FinalizeOp>(op).getStates();
   bool parts = static_cast<bool>(combine);
-  bool packed = StatesKernel::rowRank(states, monoid, parts) == 2;
+  int64_t rank = StatesKernel::rowRank(states, monoid, parts);
   Value first = mapping.lookup(states.front());
   SmallVector<Value> sizes;
-  for (int64_t d = 0; d < (packed ? 2 : 3); ++d)
+  for (int64_t d = 0; d < rank; ++d)
     sizes.push_back(memref::DimOp::create(b, loc, first, d + parts));
 
   SmallVector<Value> outputs;
   makeOutputs(op, sizes, /*storeAll=*/false, outputs);
   SmallVector<Value> whole = llvm::map_to_vector(
       states, [&](Value state) { return mapping.lookup(state); });
-  if (combine && !packed && !readsRow(op))
+  if (combine && rank == StatesKernel::rankOfBatches && !readsRow(op))
     packStates(combine, sizes, outputs);
   Value numTiles = arith::CeilDivUIOp::create(
       b, loc, sizes.back(), index(StatesKernel::blockRows(target), loc));

@@ -264,14 +264,16 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
   ValueRange states =
       combineOp ? combineOp.getStates() : cast<FinalizeOp>(op).getStates();
   bool parts = static_cast<bool>(combineOp);
-  bool packed = rowRank(states, monoid, parts) == 2;
+  int64_t rank = rowRank(states, monoid, parts);
+  rowsHaveBatch = rank == rankOfBatches;
 
   Value first = arg(states.front());
-  Value numHeads = dim(first, parts + (packed ? 0 : 1));
-  sq = dim(first, parts + (packed ? 1 : 2));
+  Value numHeads = dim(first, parts + rank - 2);
+  sq = dim(first, parts + rank - 1);
   int64_t slices = countSlices(states, combineOp, monoid, target);
   auto work = tile::WorkTileOp::create(
-      b, loc, block, packed ? index(1) : dim(first, parts), numHeads, numTiles,
+      b, loc, block, rowsHaveBatch ? dim(first, parts) : index(1), numHeads,
+      numTiles,
       /*parts=*/index(slices));
   batch = work.getBatch();
   head = work.getHead();
@@ -281,7 +283,6 @@ LogicalResult StatesKernel::build(ValueRange outputs, Value numTiles,
   }
   batchI32 = toI32(batch);
   headI32 = toI32(head);
-  rowsHaveBatch = !packed;
   row0 = mul(work.getTile(), index(blockRows(target)));
   liveRows = min(index(blockRows(target)), sub(sq, row0));
   uniformPoint = index(0).getDefiningOp();

@@ -36,7 +36,9 @@ public:
   struct SharedRows {
     Value parts, group, head, row;
   };
-  /// Dimensions of rows of the states: 3, or 2 when packed.
+  /// Dimensions of rows of the states: batches where they have some, heads and
+  /// rows.
+  static constexpr int64_t rankOfBatches = 3;
   static int64_t rowRank(ValueRange states, MonoidOp monoid, bool parts);
 
   /// Which numbers of parts a kernel is for: any, or where `dividesParts` few

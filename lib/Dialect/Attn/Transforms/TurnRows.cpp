@@ -312,34 +312,15 @@ Value PlanBuilder::turnRows(ReductionOpInterface op, bool ofQueries) {
   Value tensor =
       ofQueries ? op.getQueryOperands().front() : op.getKeyOperands().front();
   Source source = ofQueries ? op.getQuerySource() : op.getKeySource();
-  bool packed = source.is(SourceKind::varlen);
-  Value memory = mapping.lookup(tensor);
-  auto dim = [&](Value memref, int64_t d) -> Value {
-    return memref::DimOp::create(b, loc, memref, d);
-  };
-  Value rows = dim(memory, source.rowDim()), batches;
-  if (source.is(SourceKind::paged)) {
-    Value table = mapping.lookup(source.map);
-    batches = dim(table, 0);
-    rows = arith::MulIOp::create(b, loc, rows, dim(table, 1));
-  } else if (!packed) {
-    batches = dim(memory, 0);
-  }
-  SmallVector<Value> sizes;
-  if (batches)
-    sizes.push_back(batches);
-  sizes.append({dim(memory, source.headDim()), rows});
-  auto type = cast<MemRefType>(memory.getType());
+  PlanRows counted = rowsOf(loc, source, tensor);
+  Value rows = counted.getRows(), heads = counted.getHeads();
+  SmallVector<Value> sizes = counted.getLeading();
+  sizes.append({heads, rows});
+  auto type = cast<MemRefType>(mapping.lookup(tensor).getType());
   Value into =
       makeRows(b, loc, sizes, type.getShape().back(), type.getElementType());
 
-  Value numTiles = index(TurnKernel::blockRows(), loc);
-  if (packed) // As many as tiles of packed rows are at most.
-    numTiles = arith::AddIOp::create(
-        b, loc, arith::DivUIOp::create(b, loc, rows, numTiles),
-        dim(mapping.lookup(source.map), 0));
-  else
-    numTiles = arith::CeilDivUIOp::create(b, loc, rows, numTiles);
+  Value numTiles = counted.countTiles(rows, TurnKernel::blockRows());
   SmallVector<Value> operands = {tensor};
   llvm::append_range(operands, source.getOperands());
   llvm::append_range(operands, op.getCaptureOperands());
@@ -348,12 +329,9 @@ Value PlanBuilder::turnRows(ReductionOpInterface op, bool ofQueries) {
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));
   builder.build(kernel.extra[1], kernel.extra[0], kernel.block);
-  sizes.back() = numTiles;
-  sizes.push_back(index(TurnKernel::countSlices(op.getRotaryAttribute()), loc));
-  // Without rows there are no blocks, and nothing they could read.
-  Value grid = packed ? arith::MinUIOp::create(b, loc, rows, index(1, loc))
-                      : index(1, loc);
-  for (Value size : sizes)
+  Value grid = counted.countInGrid();
+  Value slices = index(TurnKernel::countSlices(op.getRotaryAttribute()), loc);
+  for (Value size : {heads, numTiles, slices})
     grid = b.createOrFold<arith::MulIOp>(loc, grid, size);
   launch(loc, kernel, grid);
   return into;

@@ -264,9 +264,9 @@ bool Orderer::holdsCrossing() {
     if (ofSecond.contains(weight))
       continue;
     // A product of the step before has registers, too.
-    bool isPacked = scaled && !(delay && exchanges()) &&
+    bool isNarrow = scaled && !(delay && exchanges()) &&
                     llvm::is_contained(scaled.getOperands(), weight);
-    held += isPacked ? cast<FragType>(one.pack.getType()).getRegisters()
+    held += isNarrow ? cast<FragType>(one.pack.getType()).getRegisters()
                      : registersOf(first);
   }
   return held <= most;

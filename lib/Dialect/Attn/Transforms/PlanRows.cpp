@@ -1,0 +1,39 @@
+//===- PlanRows.cpp - Rows of sequences as a plan counts them -------------===//
+//
+// Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
+// SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
+//
+//===----------------------------------------------------------------------===//
+
+#include "PlanRows.h"
+
+using namespace mlir;
+using namespace mlir::attn;
+
+Value PlanRows::getRows() {
+  Value rows = dim(memory, source.rowDim());
+  if (!source.is(SourceKind::paged))
+    return rows;
+  return arith::MulIOp::create(b, loc, rows, dim(map, 1));
+}
+
+SmallVector<Value> PlanRows::getLeading() {
+  if (arePacked())
+    return {};
+  return {dim(source.hasBatch() ? memory : map, 0)};
+}
+
+Value PlanRows::countInGrid() {
+  if (!arePacked())
+    return getLeading().front();
+  return arith::MinUIOp::create(b, loc, getRows(),
+                                arith::ConstantIndexOp::create(b, loc, 1));
+}
+
+Value PlanRows::countTiles(Value rows, int64_t blockRows) {
+  Value unit = arith::ConstantIndexOp::create(b, loc, blockRows);
+  if (!arePacked())
+    return arith::CeilDivUIOp::create(b, loc, rows, unit);
+  return arith::AddIOp::create(
+      b, loc, arith::DivUIOp::create(b, loc, rows, unit), dim(map, 0));
+}
