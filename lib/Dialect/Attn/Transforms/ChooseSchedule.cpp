@@ -262,6 +262,73 @@ struct ChooseSchedulePass
     const char *how = "as given";
   };
 
+  /// Sizes for masks, gradients and pages that the tables do not know.
+  static void fitSizes(ReductionOpInterface op,
+                       ::attn::ScheduleProblem &problem,
+                       const ::attn::TargetInfo &target,
+                       ::attn::ScheduleSizes &sizes) {
+    leaveColumns(op, problem, target, sizes);
+    fitCells(op, target, sizes);
+    // Gradients, which have two products for each score, were not timed.
+    if (problem.listed && target.hasRoles() &&
+        op.getQueryOperands().size() == 1 && op.getReducedSide() == Side::keys)
+      sizes = ::attn::fitRuns(op.getMaskBody(), sizes);
+    // Small blocks of warps, several of which wait for memory at once.
+    if (!target.isCpu() && isDiagonal(op.getMaskBody())) {
+      int64_t n = problem.depths.front() <= 128 ? 32 : 64;
+      sizes = {n, ::attn::MmaShape::warp().m, n};
+    }
+    if (int64_t n = getDiagonals(op), rows = ::attn::MmaShape::warp().m; n)
+      sizes = {n, target.isCpu() ? std::gcd(n, sizes.rows) : rows, n};
+    // Over queries half as long tiles leave fewer rows without keys in them:
+    // more than the second packing costs (docs/performance/cpu.md).
+    if (target.isCpu() && op.getReducedSide() == Side::queries &&
+        sizes.blockQ % (2 * sizes.rows) == 0)
+      sizes.blockQ /= 2;
+    sizes.blockK = fitPages(op, target, sizes.blockK);
+    // Two warps or more.
+    if (::attn::warpsHaveKeys(sizes.rows, target) && sizes.blockK % 32) {
+      problem.warpKeys = false;
+      sizes = ::attn::chooseSizes(problem, target);
+      sizes.blockK = fitPages(op, target, sizes.blockK);
+    }
+  }
+
+  /// Slots, overlap and steps of gradients.
+  static void fitGradients(ReductionOpInterface op,
+                           const ::attn::ScheduleProblem &problem,
+                           const ::attn::TargetInfo &target,
+                           ::attn::MeasuredSchedule &measured) {
+    ::attn::ScheduleSizes &sizes = measured.sizes;
+    // Of gradients over queries two slots leave room for results, and that of a
+    // third takes a division, for which there are no registers (measured).
+    bool isGradient = !target.isCpu() && problem.depths.size() > 1 &&
+                      problem.fixedWeights &&
+                      op.getReducedSide() == Side::queries &&
+                      sizes.rows == ::attn::MmaShape::warpgroup().m;
+    // Lists of a mask name short runs of tiles: more slots of these, or a
+    // second one of rows beside shorter steps, gain 4 % each (measured).
+    auto isWide = [](int64_t d) { return d > 64 && d <= 128; };
+    bool hasShortRuns = problem.listed && problem.depths.size() > 1 &&
+                        problem.fixedWeights && hasOwnElements(op) &&
+                        llvm::all_of(problem.depths, isWide);
+    if (hasShortRuns && op.getReducedSide() == Side::keys &&
+        sizes.blockK == 128)
+      sizes.blockK = 96;
+    if (!measured.stages && isGradient) {
+      measured.stages = hasShortRuns && sizes.blockK == 64
+                            ? 2 * ::attn::onchip::leastStages
+                            : ::attn::onchip::leastStages;
+      // Of few channels the products are too short to hide the next step's
+      // work; beside each other they do, and longer steps wait less often.
+      if (llvm::all_of(problem.depths, [](int64_t d) { return d <= 64; })) {
+        measured.overlap = "own_step";
+        if (op.getMaskBody().empty() && sizes.blockK == 64)
+          sizes.blockK = 96;
+      }
+    }
+  }
+
   Choice choose(ReductionOpInterface op, MonoidOp monoid,
                 const std::array<int64_t, 5> &expected,
                 const ::attn::TargetInfo &target) const {
@@ -288,31 +355,7 @@ struct ChooseSchedulePass
     }
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
     ::attn::ScheduleSizes &sizes = measured.sizes;
-    leaveColumns(op, problem, target, sizes);
-    fitCells(op, target, sizes);
-    // Gradients, which have two products for each score, were not timed.
-    if (isListed && target.hasRoles() && op.getQueryOperands().size() == 1 &&
-        op.getReducedSide() == Side::keys)
-      sizes = ::attn::fitRuns(op.getMaskBody(), sizes);
-    // Small blocks of warps, several of which wait for memory at once.
-    if (!target.isCpu() && isDiagonal(op.getMaskBody())) {
-      int64_t n = problem.depths.front() <= 128 ? 32 : 64;
-      sizes = {n, ::attn::MmaShape::warp().m, n};
-    }
-    if (int64_t n = getDiagonals(op), rows = ::attn::MmaShape::warp().m; n)
-      sizes = {n, target.isCpu() ? std::gcd(n, sizes.rows) : rows, n};
-    // Over queries half as long tiles leave fewer rows without keys in them:
-    // more than the second packing costs (docs/performance/cpu.md).
-    if (target.isCpu() && op.getReducedSide() == Side::queries &&
-        sizes.blockQ % (2 * sizes.rows) == 0)
-      sizes.blockQ /= 2;
-    sizes.blockK = fitPages(op, target, sizes.blockK);
-    // Two warps or more.
-    if (::attn::warpsHaveKeys(sizes.rows, target) && sizes.blockK % 32) {
-      problem.warpKeys = false;
-      sizes = ::attn::chooseSizes(problem, target);
-      sizes.blockK = fitPages(op, target, sizes.blockK);
-    }
+    fitSizes(op, problem, target, sizes);
     // Partials have their parts, and fused reductions have all pairs.
     bool mayCut = isa<AggregateOp>(op.getOperation()) &&
                   op.getReducedSide() == Side::keys &&
@@ -345,33 +388,7 @@ struct ChooseSchedulePass
     // next one for all others (gpu-schedules.md, "The cost model").
     bool isOneStep = ::attn::hasCost(problem, target) && problem.numKeys > 0 &&
                      problem.numKeys <= sizes.blockK;
-    // Of gradients over queries two slots leave room for results, and that of a
-    // third takes a division, for which there are no registers (measured).
-    bool isGradient = !target.isCpu() && problem.depths.size() > 1 &&
-                      problem.fixedWeights &&
-                      op.getReducedSide() == Side::queries &&
-                      sizes.rows == ::attn::MmaShape::warpgroup().m;
-    // Lists of a mask name short runs of tiles: more slots of these, or a
-    // second one of rows beside shorter steps, gain 4 % each (measured).
-    auto isWide = [](int64_t d) { return d > 64 && d <= 128; };
-    bool hasShortRuns = problem.listed && problem.depths.size() > 1 &&
-                        problem.fixedWeights && hasOwnElements(op) &&
-                        llvm::all_of(problem.depths, isWide);
-    if (hasShortRuns && op.getReducedSide() == Side::keys &&
-        sizes.blockK == 128)
-      sizes.blockK = 96;
-    if (!measured.stages && isGradient) {
-      measured.stages = hasShortRuns && sizes.blockK == 64
-                            ? 2 * ::attn::onchip::leastStages
-                            : ::attn::onchip::leastStages;
-      // Of few channels the products are too short to hide the next step's
-      // work; beside each other they do, and longer steps wait less often.
-      if (llvm::all_of(problem.depths, [](int64_t d) { return d <= 64; })) {
-        measured.overlap = "own_step";
-        if (op.getMaskBody().empty() && sizes.blockK == 64)
-          sizes.blockK = 96;
-      }
-    }
+    fitGradients(op, problem, target, measured);
     ProductOverlap overlap = symbolizeProductOverlap(measured.overlap)
                                  .value_or(ProductOverlap::next_step);
     choice.schedule = ScheduleAttr::get(

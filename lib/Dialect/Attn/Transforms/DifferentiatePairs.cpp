@@ -198,6 +198,114 @@ Value mlir::attn::isLive(GradientContext &ctx, ValueRange scores) {
   return isAny;
 }
 
+/// The weights of a pair at the statistics of its row.
+static void rescaleWeights(GradientContext &ctx, Adjoints &adjoints,
+                           Block *block, ValueRange stats,
+                           ArrayRef<Value> position, ArrayRef<Value> params,
+                           SmallVectorImpl<Value> &weights) {
+  SmallVector<Value> ends;
+  for (Value stat : ctx.rows.stats)
+    ends.push_back(ofRow(ctx, stat, position));
+  SmallVector<Value> both(stats);
+  llvm::append_range(both, ends);
+  llvm::append_range(both, params);
+  Operation *last = &block->back();
+  SmallVector<Value> factors =
+      inlineRegion(ctx.b, ctx.monoid.getRescale(), both);
+  inlineShift(ctx.b, ctx.monoid, stats, ends, params, weights);
+  // Factors of live pairs are finite (attn-check-laws).
+  for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
+    adjoints.setBounded(op);
+  for (auto [k, weight] : llvm::enumerate(weights)) {
+    Value factor = factors[ctx.monoid.hasFactors() ? k : 0];
+    // Far from the statistic a shift is as large as f32 can hold, and its
+    // product with a cotangent larger.
+    if (ctx.monoid.isShifted(k))
+      weight = adjoints.unlessZero(factor, weight);
+    weight = adjoints.multiply(factor, weight);
+  }
+}
+
+static void addToTotal(GradientContext &ctx, PairValues &pairs, Value part) {
+  pairs.total =
+      pairs.total
+          ? arith::AddFOp::create(ctx.b, ctx.loc, pairs.total, part).getResult()
+          : part;
+}
+
+/// The weights of outputs, and the cotangents that `valueDots` give them; these
+/// are empty where no scores are wanted.
+static void addOutputs(GradientContext &ctx, Adjoints &adjoints,
+                       ArrayRef<Value> position, ArrayRef<Value> weights,
+                       Value ofValues, ValueRange valueDots, PairValues &pairs,
+                       Value &divisor) {
+  unsigned next = 0;
+  for (auto [i, output] : llvm::enumerate(ctx.outputs)) {
+    if (!output.hasChannels()) {
+      pairs.weights.push_back(Value());
+      continue;
+    }
+    SmallVector<Value> factors;
+    if (ctx.rows.factors[i])
+      divisor = factors.emplace_back(ofRow(ctx, ctx.rows.factors[i], position));
+    if (ofValues)
+      factors.push_back(ofValues);
+    bool isDivided = &output == dividedOutput(ctx) && ctx.rows.factors[i];
+    Value weight = weights[output.component];
+    for (Value factor : factors) {
+      weight = adjoints.multiply(weight, factor);
+      if (isDivided && !pairs.factor)
+        pairs.factor = weight = arith::SelectOp::create(
+            ctx.b, ctx.loc, pairs.isLive, weight, adjoints.zero());
+    }
+    pairs.weights.push_back(weight);
+    if (valueDots.empty())
+      continue;
+    Value cotangent = valueDots[next++];
+    if (pairs.wantsTotal)
+      addToTotal(ctx, pairs, adjoints.multiply(weight, cotangent));
+    if (isDivided) {
+      if (ofValues)
+        cotangent = adjoints.multiply(cotangent, ofValues);
+      for (unsigned k = 0; k < ctx.numComponents(); ++k)
+        if (ctx.rows.units[k] && hasItsWeights(ctx, k))
+          cotangent =
+              arith::SubFOp::create(ctx.b, ctx.loc, cotangent,
+                                    ofRow(ctx, ctx.rows.units[k], position));
+      factors.truncate(1);
+    }
+    for (Value factor : factors)
+      cotangent = adjoints.multiply(cotangent, factor);
+    adjoints.add(weights[output.component], cotangent);
+  }
+}
+
+/// The cotangents of what scores are made of.
+static void yieldPair(GradientContext &ctx, Side reduced, Adjoints &adjoints,
+                      ValueRange dots, ArrayRef<Value> position,
+                      const ElementReads &elements, PairValues &pairs) {
+  auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
+  // What keys have of an element that is added is a cotangent without scale.
+  bool sumsElements =
+      pairs.isDeadZero &&
+      llvm::any_of(ctx.wanted, [&](const GradientInput &input) {
+        return reduced == Side::queries
+                   ? input.isOfPairs() && input.spread == InputSpread::keys
+                   : !input.farPlaces.empty();
+      });
+  for (Value dot : dots)
+    pairs.dots.push_back(
+        orZero(sumsElements ? adjoints.get(dot)
+                            : withScale(ctx, adjoints.get(dot), pairs)));
+  for (GradientInput &input : ctx.wanted) {
+    Value sum;
+    if (input.isOfPairs())
+      sum = sumOf(ctx, adjoints, ctx.inInput(input), elements);
+    pairs.captures.push_back(orZero(sum));
+    addReads(ctx, adjoints, input, elements, position, pairs);
+  }
+}
+
 /// Builds, in the score region of a reduction, the weights of the pair and,
 /// with `wantsScores`, the cotangents of what the scores are made of.
 LogicalResult mlir::attn::buildPair(GradientContext &ctx, Side reduced,
@@ -229,28 +337,9 @@ LogicalResult mlir::attn::buildPair(GradientContext &ctx, Side reduced,
   if (ctx.isWalk()) {
     scaleByGates(ctx, adjoints, position, inBlock, weights);
   } else if (ctx.numStats()) {
-    ValueRange stats = ValueRange(state).take_front(ctx.numStats());
-    SmallVector<Value> ends;
-    for (Value stat : ctx.rows.stats)
-      ends.push_back(ofRow(ctx, stat, position));
-    SmallVector<Value> both(stats);
-    llvm::append_range(both, ends);
-    llvm::append_range(both, params);
-    Operation *last = &block->back();
-    SmallVector<Value> factors =
-        inlineRegion(ctx.b, ctx.monoid.getRescale(), both);
-    inlineShift(ctx.b, ctx.monoid, stats, ends, params, weights);
-    // Factors of live pairs are finite (attn-check-laws).
-    for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
-      adjoints.setBounded(op);
-    for (auto [k, weight] : llvm::enumerate(weights)) {
-      Value factor = factors[ctx.monoid.hasFactors() ? k : 0];
-      // Far from the statistic a shift is as large as f32 can hold, and its
-      // product with a cotangent larger.
-      if (ctx.monoid.isShifted(k))
-        weight = adjoints.unlessZero(factor, weight);
-      weight = adjoints.multiply(factor, weight);
-    }
+    rescaleWeights(ctx, adjoints, block,
+                   ArrayRef(state).take_front(ctx.numStats()), position, params,
+                   weights);
   }
   for (Value dot : dots)
     adjoints.addRoot(dot);
@@ -266,50 +355,9 @@ LogicalResult mlir::attn::buildPair(GradientContext &ctx, Side reduced,
     ofValues = inlineRegion(ctx.b, ctx.work.getFactor(),
                             ArrayRef(arguments).drop_front(numDots))
                    .front();
-  auto addTo = [&](Value &sum, Value part) {
-    sum = sum ? arith::AddFOp::create(ctx.b, ctx.loc, sum, part).getResult()
-              : part;
-  };
   Value divisor;
-  unsigned next = 0;
-  for (auto [i, output] : llvm::enumerate(ctx.outputs)) {
-    if (!output.hasChannels()) {
-      pairs.weights.push_back(Value());
-      continue;
-    }
-    SmallVector<Value> factors;
-    if (ctx.rows.factors[i])
-      divisor = factors.emplace_back(ofRow(ctx, ctx.rows.factors[i], position));
-    if (ofValues)
-      factors.push_back(ofValues);
-    bool isDivided = &output == dividedOutput(ctx) && ctx.rows.factors[i];
-    Value weight = weights[output.component];
-    for (Value factor : factors) {
-      weight = adjoints.multiply(weight, factor);
-      if (isDivided && !pairs.factor)
-        pairs.factor = weight = arith::SelectOp::create(
-            ctx.b, ctx.loc, pairs.isLive, weight, adjoints.zero());
-    }
-    pairs.weights.push_back(weight);
-    if (!wantsScores)
-      continue;
-    Value cotangent = valueDots[next++];
-    if (pairs.wantsTotal)
-      addTo(pairs.total, adjoints.multiply(weight, cotangent));
-    if (isDivided) {
-      if (ofValues)
-        cotangent = adjoints.multiply(cotangent, ofValues);
-      for (unsigned k = 0; k < ctx.numComponents(); ++k)
-        if (ctx.rows.units[k] && hasItsWeights(ctx, k))
-          cotangent =
-              arith::SubFOp::create(ctx.b, ctx.loc, cotangent,
-                                    ofRow(ctx, ctx.rows.units[k], position));
-      factors.truncate(1);
-    }
-    for (Value factor : factors)
-      cotangent = adjoints.multiply(cotangent, factor);
-    adjoints.add(weights[output.component], cotangent);
-  }
+  addOutputs(ctx, adjoints, position, weights, ofValues,
+             wantsScores ? valueDots : ValueRange(), pairs, divisor);
   if (!wantsScores) {
     if (!ctx.rows.exponents.empty() && pairs.factor)
       useExponent(ctx, scores.front(), position, pairs);
@@ -320,7 +368,7 @@ LogicalResult mlir::attn::buildPair(GradientContext &ctx, Side reduced,
       Value cotangent = ofRow(ctx, ctx.rows.units[k], position);
       adjoints.add(weights[k], cotangent);
       if (pairs.wantsTotal)
-        addTo(pairs.total, adjoints.multiply(weights[k], cotangent));
+        addToTotal(ctx, pairs, adjoints.multiply(weights[k], cotangent));
     }
   if (pairs.wantsTotal)
     return success();
@@ -346,26 +394,7 @@ LogicalResult mlir::attn::buildPair(GradientContext &ctx, Side reduced,
       reuseWeight(ctx, block, weights[output.component], divisor, pairs);
   if (!ctx.rows.exponents.empty() && pairs.factor)
     useExponent(ctx, scores.front(), position, pairs);
-  auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
-  // What keys have of an element that is added is a cotangent without scale.
-  bool sumsElements =
-      pairs.isDeadZero &&
-      llvm::any_of(ctx.wanted, [&](const GradientInput &input) {
-        return reduced == Side::queries
-                   ? input.isOfPairs() && input.spread == InputSpread::keys
-                   : !input.farPlaces.empty();
-      });
-  for (Value dot : dots)
-    pairs.dots.push_back(
-        orZero(sumsElements ? adjoints.get(dot)
-                            : withScale(ctx, adjoints.get(dot), pairs)));
-  for (GradientInput &input : ctx.wanted) {
-    Value sum;
-    if (input.isOfPairs())
-      sum = sumOf(ctx, adjoints, ctx.inInput(input), elements);
-    pairs.captures.push_back(orZero(sum));
-    addReads(ctx, adjoints, input, elements, position, pairs);
-  }
+  yieldPair(ctx, reduced, adjoints, dots, position, elements, pairs);
   return success();
 }
 

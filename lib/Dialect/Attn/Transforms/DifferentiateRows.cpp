@@ -20,6 +20,41 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+static LogicalResult addInitGradients(GradientContext &ctx, Block *block,
+                                      ValueRange units, Value maximum,
+                                      MutableArrayRef<Value> parts);
+
+/// What inputs have that are read of a row.
+static LogicalResult yieldInputs(GradientContext &ctx, Block *block,
+                                 Adjoints &adjoints, ArrayRef<Value> arguments,
+                                 const ElementReads &elements,
+                                 ArrayRef<Value> cotangentsOfUnits,
+                                 Value maximum,
+                                 SmallVectorImpl<Value> &yields) {
+  if (llvm::none_of(ctx.wanted,
+                    [](const GradientInput &input) { return input.inRows; }))
+    return success();
+  SmallVector<Value> parts;
+  Value isDead =
+      isIdentity(ctx, ArrayRef(arguments).take_front(ctx.numStats()));
+  for (GradientInput &input : ctx.wanted) {
+    Value part;
+    if (input.inRows)
+      part = sumOf(ctx, adjoints, ctx.inInput(input), elements);
+    if (part && isDead)
+      part = arith::SelectOp::create(ctx.b, ctx.loc, isDead, adjoints.zero(),
+                                     part);
+    parts.push_back(part);
+  }
+  if (!ctx.work.getInit().empty() &&
+      failed(addInitGradients(ctx, block, cotangentsOfUnits, maximum, parts)))
+    return failure();
+  for (auto [input, part] : llvm::zip_equal(ctx.wanted, parts))
+    if (input.inRows)
+      yields.push_back(part ? part : adjoints.zero());
+  return success();
+}
+
 static LogicalResult buildFinalize(GradientContext &ctx, Block *block,
                                    ValueRange dots,
                                    SmallVectorImpl<Value> &results);
@@ -212,28 +247,8 @@ static LogicalResult buildFinalize(GradientContext &ctx, Block *block,
     maximum = cotangent ? cotangent : adjoints.zero();
     yields.push_back(maximum);
   }
-  if (llvm::none_of(ctx.wanted,
-                    [](const GradientInput &input) { return input.inRows; }))
-    return success();
-  SmallVector<Value> parts;
-  Value isDead =
-      isIdentity(ctx, ArrayRef(arguments).take_front(ctx.numStats()));
-  for (GradientInput &input : ctx.wanted) {
-    Value part;
-    if (input.inRows)
-      part = sumOf(ctx, adjoints, ctx.inInput(input), elements);
-    if (part && isDead)
-      part = arith::SelectOp::create(ctx.b, ctx.loc, isDead, adjoints.zero(),
-                                     part);
-    parts.push_back(part);
-  }
-  if (!ctx.work.getInit().empty() &&
-      failed(addInitGradients(ctx, block, cotangentsOfUnits, maximum, parts)))
-    return failure();
-  for (auto [input, part] : llvm::zip_equal(ctx.wanted, parts))
-    if (input.inRows)
-      yields.push_back(part ? part : adjoints.zero());
-  return success();
+  return yieldInputs(ctx, block, adjoints, arguments, elements,
+                     cotangentsOfUnits, maximum, yields);
 }
 
 /// An initial state is one more key, whose weights its region gives.

@@ -44,6 +44,14 @@ private:
                             Value batches, Value heads, Value numTiles,
                             ValueRange outputs, Marks marks,
                             ValueRange packedQueries = {});
+  /// The same where heads are packed, in runs whose strides allow it:
+  /// `numTiles` becomes that of the other runs.
+  LogicalResult convertPackedHeads(ReductionOpInterface op, MonoidOp monoid,
+                                   Value batches, Value heads, Value rows,
+                                   ArrayRef<Value> outputs, bool marks,
+                                   Value &numTiles);
+  Value countBlocks(ReductionOpInterface op, Value batches, Value heads,
+                    Value numTiles);
   /// Launches the kernel that turns the queries or the keys of a reduction
   /// (TurnRows.cpp). Returns where it writes them, or null where they stay.
   Value turnRows(ReductionOpInterface op, bool ofQueries);
@@ -71,6 +79,14 @@ private:
   /// On CPUs (TileUnfold.cpp).
   LogicalResult convertUnfold(UnfoldOp op);
   LogicalResult convertFusedOnGpu(FusedOp op, ArrayRef<FusedOp::Term> terms);
+  LogicalResult convertApart(AggregateOp overKeys, AggregateOp overQueries,
+                             ScheduleAttr schedule,
+                             SmallVectorImpl<Value> &results,
+                             SmallVectorImpl<Value> &outputs);
+  RowSum makeRowSum(const FusedOp::Term &term, Value result,
+                    ArrayRef<Value> sizes, bool takesTurns);
+  void launchRowSums(AggregateOp op, MonoidOp monoid, ArrayRef<Value> sizes,
+                     const RowSum &sum, bool clears);
   /// Memory for the results of `op`: output arguments of the plan, workspace,
   /// or null where a result has no use and need not be stored.
   void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,

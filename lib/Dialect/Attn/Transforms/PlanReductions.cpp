@@ -147,6 +147,39 @@ Value PlanBuilder::countQueryTiles(ReductionOpInterface op, Value rows) {
   return tiles;
 }
 
+LogicalResult PlanBuilder::convertPackedHeads(ReductionOpInterface op,
+                                              MonoidOp monoid, Value batches,
+                                              Value heads, Value rows,
+                                              ArrayRef<Value> outputs,
+                                              bool marks, Value &numTiles) {
+  Location loc = op.getLoc();
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  auto queries = llvm::map_to_vector(op.getQueryOperands(), [&](Value q) {
+    return turnedQueries ? turnedQueries : mapping.lookup(q);
+  });
+  Value keyHeads =
+      memref::DimOp::create(b, loc, mapping.lookup(op.getKeyOperands().front()),
+                            op.getKeySource().headDim());
+  PackedHeads views =
+      packHeads(b, loc, {heads, rows, keyHeads}, queries, outputs,
+                isa<PartialOp>(op.getOperation()), schedule.getBlockQ());
+  Value none = index(0, loc);
+  Value tiles = arith::CeilDivUIOp::create(b, loc, views.rows,
+                                           index(schedule.getBlockQ(), loc));
+  // The tiles of a cluster are of one sequence.
+  if (int64_t cluster = tilesOfCluster(schedule, target); cluster > 1) {
+    Value rest = arith::RemUIOp::create(b, loc, tiles, index(cluster, loc));
+    Value areWhole =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rest, none);
+    views.fits = arith::AndIOp::create(b, loc, views.fits, areWhole);
+  }
+  // One of two kernels has blocks.
+  tiles = arith::SelectOp::create(b, loc, views.fits, tiles, none);
+  numTiles = arith::SelectOp::create(b, loc, views.fits, none, numTiles);
+  return convertRows(op, monoid, batches, keyHeads, tiles, views.outputs,
+                     marks ? Marks::written : Marks::none, views.queries);
+}
+
 LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   Location loc = op.getLoc();
   ScheduleAttr schedule = op.getScheduleAttribute();
@@ -214,37 +247,15 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
             SmallVector<int64_t>(sizes.size(), ShapedType::kDynamic),
             b.getF32Type()),
         sizes));
-  Value blockQ = index(schedule.getBlockQ(), loc);
   Value numTiles = countQueryTiles(op, rows);
   if (diagonals)
-    numTiles = arith::DivUIOp::create(b, loc, rows, blockQ);
+    numTiles =
+        arith::DivUIOp::create(b, loc, rows, index(schedule.getBlockQ(), loc));
   Value batches = counted.countInGrid();
-  PackedHeads views;
-  if (op->hasAttr(getPackedHeadsName())) {
-    auto queries = llvm::map_to_vector(op.getQueryOperands(), [&](Value q) {
-      return turnedQueries ? turnedQueries : mapping.lookup(q);
-    });
-    Value keyHeads = dim(mapping.lookup(op.getKeyOperands().front()),
-                         op.getKeySource().headDim());
-    views = packHeads(b, loc, {heads, rows, keyHeads}, queries, outputs,
-                      isa<PartialOp>(op.getOperation()), schedule.getBlockQ());
-    Value none = index(0, loc);
-    Value tiles = arith::CeilDivUIOp::create(b, loc, views.rows, blockQ);
-    // The tiles of a cluster are of one sequence.
-    if (int64_t cluster = tilesOfCluster(schedule, target); cluster > 1) {
-      Value rest = arith::RemUIOp::create(b, loc, tiles, index(cluster, loc));
-      Value areWhole =
-          arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rest, none);
-      views.fits = arith::AndIOp::create(b, loc, views.fits, areWhole);
-    }
-    // One of two kernels has blocks.
-    tiles = arith::SelectOp::create(b, loc, views.fits, tiles, none);
-    numTiles = arith::SelectOp::create(b, loc, views.fits, none, numTiles);
-    if (failed(convertRows(op, monoid, batches, keyHeads, tiles, views.outputs,
-                           marks ? Marks::written : Marks::none,
-                           views.queries)))
-      return failure();
-  }
+  if (op->hasAttr(getPackedHeadsName()) &&
+      failed(convertPackedHeads(op, monoid, batches, heads, rows, outputs,
+                                marks, numTiles)))
+    return failure();
   if (failed(convertRows(op, monoid, batches, heads, numTiles, outputs,
                          marks ? Marks::written : Marks::none)))
     return failure();
@@ -271,6 +282,32 @@ void PlanBuilder::launch(Location loc, Kernel &kernel, Value grid) {
     grid = arith::SelectOp::create(b, loc, launchWhere, grid, index(0, loc));
   tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
                          kernel.launchArguments);
+}
+
+/// What tiles do not show, for the passes that build a GPU's kernels. A block's
+/// sequence takes long to find, and blocks take about as long as each other: it
+/// does no harm to fetch them early. With lists, or ends of keys, they do not.
+static Fetch fetchOf(ReductionOpInterface op, bool isListed) {
+  bool isMasked = !op.getMaskBody().empty();
+  bool findsSequence = !op.getQuerySource().hasBatch();
+  if (findsSequence && !isMasked)
+    return Fetch::ahead;
+  return isListed || findsSequence || !isMasked ? Fetch::late : Fetch::producer;
+}
+
+Value PlanBuilder::countBlocks(ReductionOpInterface op, Value batches,
+                               Value heads, Value numTiles) {
+  Location loc = op.getLoc();
+  Value grid = arith::MulIOp::create(b, loc, batches, heads);
+  grid = arith::MulIOp::create(b, loc, grid, numTiles);
+  if (int64_t slices = countSlices(op); slices > 1)
+    grid = arith::MulIOp::create(b, loc, grid, index(slices, loc));
+  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
+    grid = b.createOrFold<arith::MulIOp>(loc, grid, countParts(partial));
+  if (int64_t parts = partsOfCluster(op.getScheduleAttribute(), target);
+      parts > 1)
+    grid = arith::MulIOp::create(b, loc, grid, index(parts, loc));
+  return grid;
 }
 
 LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
@@ -321,20 +358,9 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
       results = results.drop_back();
     return buildReduction(builder, results, kernel.extra[0], kernel.block);
   };
-  // What tiles do not show, for the passes that build a GPU's kernels.
-  // A block's sequence takes long to find, and blocks take about as long as
-  // each other: it does no harm to fetch them early. With lists, or ends of
-  // keys, they do not.
-  bool isMasked = !op.getMaskBody().empty();
-  Fetch fetch = Fetch::producer;
-  bool findsSequence = !op.getQuerySource().hasBatch();
-  if (findsSequence && !isMasked)
-    fetch = Fetch::ahead;
-  else if (isListed || findsSequence || !isMasked)
-    fetch = Fetch::late;
   ScheduleAttr decided = schedule.withCluster(clusterOf(schedule, target));
   if (schedule.getFetch() == Fetch::automatic && target.hasRoles())
-    decided = decided.withFetch(fetch);
+    decided = decided.withFetch(fetchOf(op, isListed));
   auto start = [&]() {
     return startKernel(op, op->getOperands(), outputs, extra, decided);
   };
@@ -350,14 +376,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
                  ArrayRef(extra).take_front(firstView), packedQueries,
                  /*readsKeys=*/!builder.form.redoesSpoiled || fixesAnchor);
 
-  Value grid = arith::MulIOp::create(b, loc, batches, heads);
-  grid = arith::MulIOp::create(b, loc, grid, numTiles);
-  if (int64_t slices = countSlices(op); slices > 1)
-    grid = arith::MulIOp::create(b, loc, grid, index(slices, loc));
-  if (auto partial = dyn_cast<PartialOp>(op.getOperation()))
-    grid = b.createOrFold<arith::MulIOp>(loc, grid, countParts(partial));
-  if (int64_t parts = partsOfCluster(schedule, target); parts > 1)
-    grid = arith::MulIOp::create(b, loc, grid, index(parts, loc));
+  Value grid = countBlocks(op, batches, heads, numTiles);
   // Without room for bits the elements of the mask are computed.
   if (isListed && listsBits(op) && !readsPairs(op)) {
     Value none = index(0, loc), bits = listsOf(extra).bits;
@@ -581,6 +600,93 @@ LogicalResult PlanBuilder::convertFused(FusedOp op) {
   return success();
 }
 
+/// Of an attn.fused whose aggregates run each for itself, the second with a
+/// schedule of its own.
+LogicalResult PlanBuilder::convertApart(AggregateOp overKeys,
+                                        AggregateOp overQueries,
+                                        ScheduleAttr schedule,
+                                        SmallVectorImpl<Value> &results,
+                                        SmallVectorImpl<Value> &outputs) {
+  ScheduleAttr together = overQueries.getScheduleAttr();
+  overQueries.setScheduleAttr(schedule);
+  if (failed(convertReduction(overKeys)) ||
+      failed(convertReduction(overQueries)))
+    return failure();
+  overQueries.setScheduleAttr(together);
+  for (Value result : overKeys.getResults())
+    results.push_back(mapping.lookup(result));
+  for (Value result : overQueries.getResults())
+    outputs.push_back(mapping.lookupOrNull(result));
+  return success();
+}
+
+/// Memory for a sum over keys, which `result` gets rounded.
+RowSum PlanBuilder::makeRowSum(const FusedOp::Term &term, Value result,
+                               ArrayRef<Value> sizes, bool takesTurns) {
+  Location loc = result.getLoc();
+  SmallVector<int64_t> shape(3, ShapedType::kDynamic);
+  // Accumulators lie in it as a whole, with the channels of rows on chip.
+  shape.push_back(::attn::paddedDepth(
+      cast<MemRefType>(result.getType()).getShape().back(), target));
+  Value wide = tile::WorkspaceOp::create(
+      b, loc, MemRefType::get(shape, b.getF32Type()), sizes);
+  RowSum sum = {term.weight, term.operand, wide, result};
+  if (!takesTurns)
+    return sum;
+  SmallVector<Value> tiles(sizes);
+  tiles[2] = arith::DivUIOp::create(b, loc, sizes[2],
+                                    index(RowSumsKernel::blockRows, loc));
+  sum.turns = tile::WorkspaceOp::create(
+      b, loc,
+      MemRefType::get(SmallVector<int64_t>(3, ShapedType::kDynamic),
+                      b.getI32Type()),
+      tiles);
+  return sum;
+}
+
+/// Launches the kernel that clears sums over keys, or rounds them.
+void PlanBuilder::launchRowSums(AggregateOp op, MonoidOp monoid,
+                                ArrayRef<Value> sizes, const RowSum &sum,
+                                bool clears) {
+  Location loc = op.getLoc();
+  Value tiles = arith::CeilDivUIOp::create(
+      b, loc, sizes[2], index(RowSumsKernel::blockRows, loc));
+  Value grid = arith::MulIOp::create(b, loc, sizes[0], sizes[1]);
+  grid = arith::MulIOp::create(b, loc, grid, tiles);
+  SmallVector<Value> extra = {tiles, sum.sums};
+  Value other = clears ? sum.turns : sum.result;
+  if (other)
+    extra.push_back(other);
+  Kernel kernel = startKernel(op, {}, {}, extra, ScheduleAttr());
+  RowSumsKernel builder(op, monoid, target, kernel.func);
+  RowSum inKernel = sum;
+  inKernel.sums = kernel.extra[1];
+  if (other)
+    (clears ? inKernel.turns : inKernel.result) = kernel.extra[2];
+  builder.build(inKernel, clears, kernel.extra[0], kernel.block);
+  launch(loc, kernel, grid);
+}
+
+/// Whether sizes are those of attn.turn_sizes (i1). `numTiles`: tiles of keys
+/// of all heads.
+static Value isForOneKernel(OpBuilder &b, DenseI64ArrayAttr of,
+                            ArrayRef<Value> querySizes,
+                            ArrayRef<Value> keySizes, Value numTiles) {
+  Location loc = numTiles.getLoc();
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto fits = [&](Value x, Value y) -> Value {
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, x, y);
+  };
+  Value most = arith::MulIOp::create(b, loc, keySizes[1], index(of[2]));
+  Value fewHeads = fits(querySizes[1], most);
+  Value manyTiles = fits(index(of[1]), numTiles);
+  Value manyQueries = fits(index(of[0]), querySizes[2]);
+  return arith::AndIOp::create(
+      b, loc, manyQueries, arith::AndIOp::create(b, loc, manyTiles, fewHeads));
+}
+
 /// Sums over keys are cleared, added to by a block for each tile of keys, and
 /// rounded: three launches. Blocks add in turns, or in the order in which they
 /// come.
@@ -617,25 +723,11 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
   auto of = op->getAttrOfType<DenseI64ArrayAttr>(getTurnSizesName());
   auto apart = op->getAttrOfType<ScheduleAttr>(getTwoKernelsName());
   if (of && apart) {
-    auto fits = [&](Value x, Value y) -> Value {
-      return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::ule, x, y);
-    };
-    Value most = times(keySizes[1], index(of[2], loc));
-    isOne = arith::AndIOp::create(
-        b, loc, fits(index(of[0], loc), querySizes[2]),
-        arith::AndIOp::create(b, loc, fits(index(of[1], loc), numTiles),
-                              fits(querySizes[1], most)));
+    isOne = isForOneKernel(b, of, querySizes, keySizes, numTiles);
     launchWhere = arith::XOrIOp::create(
         b, loc, isOne, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
-    overQueries.setScheduleAttr(apart);
-    if (failed(convertReduction(overKeys)) ||
-        failed(convertReduction(overQueries)))
+    if (failed(convertApart(overKeys, overQueries, apart, results, outputs)))
       return failure();
-    overQueries.setScheduleAttr(schedule);
-    for (Value result : overKeys.getResults())
-      results.push_back(mapping.lookup(result));
-    for (Value result : overQueries.getResults())
-      outputs.push_back(mapping.lookupOrNull(result));
   } else {
     makeOutputs(overKeys, querySizes, /*storeAll=*/true, results);
     makeOutputs(overQueries, keySizes, /*storeAll=*/false, outputs);
@@ -659,45 +751,16 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
   if (isOne)
     wholeSizes[2] = arith::SelectOp::create(b, loc, isOne, wholeSizes[2], step);
   auto launchSums = [&](const RowSum &sum, bool clears) {
-    Value queryTiles = arith::CeilDivUIOp::create(
-        b, loc, (clears ? wholeSizes : querySizes)[2],
-        index(RowSumsKernel::blockRows, loc));
-    Value queryGrid = times(times(querySizes[0], querySizes[1]), queryTiles);
-    SmallVector<Value> extra = {queryTiles, sum.sums};
-    Value other = clears ? sum.turns : sum.result;
-    if (other)
-      extra.push_back(other);
-    Kernel kernel = startKernel(overQueries, {}, {}, extra, ScheduleAttr());
-    RowSumsKernel builder(overQueries, monoid, target, kernel.func);
-    RowSum inKernel = sum;
-    inKernel.sums = kernel.extra[1];
-    if (other)
-      (clears ? inKernel.turns : inKernel.result) = kernel.extra[2];
-    builder.build(inKernel, clears, kernel.extra[0], kernel.block);
-    launch(loc, kernel, queryGrid);
+    launchRowSums(overQueries, monoid, clears ? wholeSizes : querySizes, sum,
+                  clears);
   };
   SmallVector<Value> extra = {keyTiles};
   SmallVector<RowSum> sums;
   for (auto [memory, term] : llvm::zip(results, terms)) {
-    SmallVector<int64_t> shape(3, ShapedType::kDynamic);
-    // Accumulators lie in it as a whole, with the channels of rows on chip.
-    shape.push_back(::attn::paddedDepth(
-        cast<MemRefType>(memory.getType()).getShape().back(), target));
-    Value wide = tile::WorkspaceOp::create(
-        b, loc, MemRefType::get(shape, b.getF32Type()), wholeSizes);
-    sums.push_back({term.weight, term.operand, wide, memory});
-    extra.push_back(wide);
-    if (takesTurns) {
-      SmallVector<Value> tiles = wholeSizes;
-      tiles[2] = arith::DivUIOp::create(b, loc, wholeSizes[2],
-                                        index(RowSumsKernel::blockRows, loc));
-      sums.back().turns = tile::WorkspaceOp::create(
-          b, loc,
-          MemRefType::get(SmallVector<int64_t>(3, ShapedType::kDynamic),
-                          b.getI32Type()),
-          tiles);
+    sums.push_back(makeRowSum(term, memory, wholeSizes, takesTurns));
+    extra.push_back(sums.back().sums);
+    if (takesTurns)
       extra.push_back(sums.back().turns);
-    }
     launchSums(sums.back(), /*clears=*/true);
   }
   Kernel kernel = startKernel(overQueries, overQueries->getOperands(), outputs,

@@ -470,23 +470,12 @@ static SmallVector<Value> shiftedWeights(ReductionContext &ctx, ValueRange from,
   return ctx.shift(from, to, units);
 }
 
-static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
-                                      ArrayRef<Value> dots) {
-  unsigned n = ctx.numStats();
-  // How many tiles of statistics there are.
-  unsigned numTiles = ctx.form.dividendIsStat ? 0 : n;
-  SmallVector<WeightGroup> groups = weightGroups(ctx);
-  // Weights that need the score are computed with the statistics, each once
-  // whatever factors it meets.
-  SmallVector<bool> early;
-  llvm::SmallSetVector<Value, 4> earlyWeights;
-  for (WeightGroup group : groups) {
-    ValueRange all = getYielded(ctx.monoid.getLift()).drop_front(n);
-    size_t i = llvm::find(all, group.weight) - all.begin();
-    bool isEarly = ctx.form.byQuotient ||
-                   (!ctx.form.uniformWeight[i] && !ctx.form.weighsLate);
-    early.push_back(isEarly && earlyWeights.insert(group.weight));
-  }
+/// Tiles of statistics of each pair, `numTiles` of them, and of the weights
+/// that are computed with these (`early`).
+static SmallVector<Value> liftScores(ReductionContext &ctx, RowBlock &block,
+                                     ArrayRef<Value> dots,
+                                     ArrayRef<WeightGroup> groups,
+                                     ArrayRef<bool> early, unsigned numTiles) {
   auto lift = [&]() -> SmallVector<Value> {
     if ((ctx.form.dotIsStat && !block.tile.masked) || block.tile.linear)
       return {dots[0]};
@@ -494,20 +483,47 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
     markApproximate(ctx, lifted);
     return lifted;
   };
-  SmallVector<Value> lifted;
-  if (Value whole = block.tile.whole) {
-    bool masked = std::exchange(block.tile.masked, false);
-    SmallVector<Type> types(numTiles, scoreTile(ctx));
-    for (bool too : early)
-      if (too)
-        types.push_back(scoreTile(ctx));
-    lifted = choose(ctx, whole, types, lift, [&] {
-      block.tile.masked = masked;
-      return lift();
-    });
-  } else {
-    lifted = lift();
+  Value whole = block.tile.whole;
+  if (!whole)
+    return lift();
+  bool masked = std::exchange(block.tile.masked, false);
+  SmallVector<Type> types(numTiles, scoreTile(ctx));
+  for (bool too : early)
+    if (too)
+      types.push_back(scoreTile(ctx));
+  return choose(ctx, whole, types, lift, [&] {
+    block.tile.masked = masked;
+    return lift();
+  });
+}
+
+/// Which groups' weights need the score: they are computed with the statistics,
+/// each once whatever factors it meets.
+static SmallVector<bool> findEarly(ReductionContext &ctx,
+                                   ArrayRef<WeightGroup> groups,
+                                   llvm::SmallSetVector<Value, 4> &weights) {
+  SmallVector<bool> early;
+  for (WeightGroup group : groups) {
+    ValueRange all =
+        getYielded(ctx.monoid.getLift()).drop_front(ctx.numStats());
+    size_t i = llvm::find(all, group.weight) - all.begin();
+    bool isEarly = ctx.form.byQuotient ||
+                   (!ctx.form.uniformWeight[i] && !ctx.form.weighsLate);
+    early.push_back(isEarly && weights.insert(group.weight));
   }
+  return early;
+}
+
+static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
+                                      ArrayRef<Value> dots) {
+  unsigned n = ctx.numStats();
+  // How many tiles of statistics there are.
+  unsigned numTiles = ctx.form.dividendIsStat ? 0 : n;
+  SmallVector<WeightGroup> groups = weightGroups(ctx);
+  llvm::SmallSetVector<Value, 4> earlyWeights;
+  SmallVector<bool> early = findEarly(ctx, groups, earlyWeights);
+  SmallVector<Value> lifted =
+      liftScores(ctx, block, dots, groups, early, numTiles);
   if (ctx.fixedAnchor)
     return stepFixed(ctx, block, lifted, groups);
   SmallVector<Value> stats =

@@ -91,8 +91,9 @@ static Value memoryOf(ReductionContext &ctx, Value value) {
   return isGpu(ctx) ? keysWithColumns(ctx.reduction, value) : value;
 }
 
-SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
-                                    ValueRange state) {
+/// Loads a tile's keys and values.
+static void loadKeys(ReductionContext &ctx, const KeyTile &tile,
+                     RowBlock &rowBlock) {
   // A block_k that is no multiple of 32 is padded with dead keys.
   int64_t cols = keyCols(ctx);
   bool padded = cols != ctx.schedule.getBlockK();
@@ -112,12 +113,12 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
                                       : openKeys(ctx, tensor),
                                 at, lower, upper, live, /*vector=*/false);
   };
-  SmallVector<Value> keys, values;
   if (turnsRows(ctx))
-    keys = turnKeys(ctx, tile, [&](Value tensor, int64_t width, ValueRange at) {
-      return load(tensor, width, /*narrow=*/Type(), /*live=*/Value(), at,
-                  /*isKey=*/true);
-    });
+    rowBlock.keys =
+        turnKeys(ctx, tile, [&](Value tensor, int64_t width, ValueRange at) {
+          return load(tensor, width, /*narrow=*/Type(), /*live=*/Value(), at,
+                      /*isKey=*/true);
+        });
   else
     for (Value tensor : ctx.reduction.getKeyOperands()) {
       // What is a value too, as in gradients and where the values are columns
@@ -128,20 +129,26 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
             return memoryOf(ctx, value) == tensor &&
                    (value == tensor || paddedChannels(ctx, value) == width);
           });
-      keys.push_back(load(tensor, width, ctx.narrowDots,
-                          isValue ? tile.live : Value(),
-                          ctx.fromFirst(ctx.keyHead, tile.first),
-                          /*isKey=*/true));
+      rowBlock.keys.push_back(load(tensor, width, ctx.narrowDots,
+                                   isValue ? tile.live : Value(),
+                                   ctx.fromFirst(ctx.keyHead, tile.first),
+                                   /*isKey=*/true));
       if (turnsInside(ctx.reduction, ctx.target))
-        keys.back() = turnInPlace(ctx, tile, keys.back());
+        rowBlock.keys.back() = turnInPlace(ctx, tile, rowBlock.keys.back());
     }
   for (Value tensor : ctx.reduction.getValueOperands()) {
     // A value that no row may see must not reach one, not even times 0.
-    values.push_back(load(memoryOf(ctx, tensor), paddedChannels(ctx, tensor),
-                          ctx.narrowValues, tile.live,
-                          ctx.at(ctx.keyHead, tile.first, /*channel=*/true),
-                          /*isKey=*/false));
+    rowBlock.values.push_back(load(
+        memoryOf(ctx, tensor), paddedChannels(ctx, tensor), ctx.narrowValues,
+        tile.live, ctx.at(ctx.keyHead, tile.first, /*channel=*/true),
+        /*isKey=*/false));
   }
+}
+
+SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
+                                    ValueRange state) {
+  RowBlock rowBlock(tile);
+  loadKeys(ctx, tile, rowBlock);
 
   // The weights of a step are there for what it adds to memory, and where each
   // adds for itself, no other step reads them.
@@ -161,9 +168,6 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
                                            type.getElementType()),
                               ctx.loc);
   };
-  RowBlock rowBlock(tile);
-  rowBlock.keys = keys;
-  rowBlock.values = values;
   for (Value query : ctx.queryTiles)
     rowBlock.queries.push_back(cut(query));
   for (Value part : outs)
