@@ -113,7 +113,9 @@ private:
   bool checkIdentity(const Scalars &a);
   bool checkAssociative(const Scalars &a, const Scalars &b, const Scalars &c);
   bool checkCocycle(const Scalars &a, const Scalars &x, const Scalars &y);
-  bool checkFactors(const Scalars &a, const Scalars &b, const Scalars &c);
+  /// Each factor is a cocycle of its own; `toB` is r(a, b), `fromB` r(b, c).
+  bool checkFactors(const Scalars &a, const Scalars &b, const Scalars &c,
+                    const Factors &toB, const Factors &fromB);
   bool checkShift(const Scalars &a, const Scalars &b, const Scalars &c);
   bool checkShifts(const Scalars &a, const Scalars &b, const Scalars &c,
                    const Scalars &u);

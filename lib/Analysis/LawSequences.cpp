@@ -459,10 +459,15 @@ bool LawChecker::checkRow(ArrayRef<Key> row, Precision precision) {
       return true;
   }
   auto evaluate = [&](ArrayRef<Scalars> x) { return inOrder(x); };
-  auto agrees = [&](StringRef schedule, llvm::function_ref<Scalars()> reduce) {
+  auto inPrecision = [&](llvm::function_ref<Scalars()> reduce) {
     algebra.precision = precision;
-    Scalars want = inOrder(keys), got = reduce();
+    Scalars result = reduce();
     algebra.precision = Precision::F64;
+    return result;
+  };
+  Scalars want = inPrecision([&] { return inOrder(keys); });
+  auto agrees = [&](StringRef schedule, llvm::function_ref<Scalars()> reduce) {
+    Scalars got = inPrecision(reduce);
     if (agreeByNoise(want, got, precision, keys, evaluate))
       return true;
     // What overflows in float32 on one of the ways says nothing.

@@ -168,7 +168,7 @@ bool LawChecker::checkCocycle(const Scalars &a, const Scalars &x,
       return brokenRange(a, x, ab);
     if (!bc.areFinite())
       return brokenRange(b, y, bc);
-    if (!checkFactors(a, b, c) || !checkShift(a, b, c))
+    if (!checkFactors(a, b, c, ab, bc) || !checkShift(a, b, c))
       return false;
   }
   return true;
@@ -275,11 +275,10 @@ bool LawChecker::checkShifts(const Scalars &a, const Scalars &b,
                     algebra.printUnits(left));
 }
 
-/// Each factor is a cocycle of its own.
 bool LawChecker::checkFactors(const Scalars &a, const Scalars &b,
-                              const Scalars &c) {
-  Factors toB = algebra.rescale(a, b), fromB = algebra.rescale(b, c),
-          whole = algebra.rescale(a, c);
+                              const Scalars &c, const Factors &toB,
+                              const Factors &fromB) {
+  Factors whole = algebra.rescale(a, c);
   double size = std::max(algebra.sizeOf(a), algebra.sizeOf(c));
   for (size_t i = 0; i < whole.size(); ++i) {
     double ab = toB[i], bc = fromB[i], ac = whole[i];
@@ -476,7 +475,10 @@ bool LawChecker::checkTrial(unsigned trial) {
 
 /// Lifts of one key: finite in float32, and not the identity unless weightless.
 bool LawChecker::checkKey(const Key &key) {
-  std::string example = "s = " + printNumbers(key.scores) + " gives ";
+  auto example = [&](const Scalars &lifted) {
+    return "s = " + printNumbers(key.scores) + " gives " +
+           algebra.print(lifted);
+  };
   bool inRange = llvm::all_of(
       key.scores, [](double s) { return std::fabs(s) <= largestScore; });
 
@@ -486,15 +488,14 @@ bool LawChecker::checkKey(const Key &key) {
     for (auto [i, x] : llvm::enumerate(lifted)) {
       if (!inRange || std::isfinite(x.f))
         continue;
-      example += algebra.print(lifted);
+      std::string text = example(lifted);
       SmallVector<double, 2> zeros(algebra.numScores, 0.0);
       if (std::isinf(x.f) &&
           algebra.lift(zeros, key.values, key.position)[i].f == x.f)
-        example += std::string("; where it stands for none yet, write ") +
-                   (x.f < 0.0 ? "-" : "") + "3.40282347e+38";
+        text += std::string("; where it stands for none yet, write ") +
+                (x.f < 0.0 ? "-" : "") + "3.40282347e+38";
       return broken(
-          "lift is finite in float32 for scores of magnitude up to 1e4",
-          example);
+          "lift is finite in float32 for scores of magnitude up to 1e4", text);
     }
     bool dropsIdentity = algebra.kind == MonoidKind::affine ||
                          algebra.kind == MonoidKind::cocycle;
@@ -505,7 +506,7 @@ bool LawChecker::checkKey(const Key &key) {
       if (weight.f != 0.0)
         return broken("the identity weighs nothing: lift(s) = (e, w) implies "
                       "w = 0",
-                      example + algebra.print(lifted));
+                      example(lifted));
   }
   return true;
 }

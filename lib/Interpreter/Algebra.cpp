@@ -86,6 +86,8 @@ FailureOr<Algebra> Algebra::compile(MonoidOp op) {
     *into = std::move(*program);
   }
   assert(algebra.liftProgram && "the verifier asks for it");
+  if (algebra.identityProgram)
+    algebra.constantIdentity = algebra.identityProgram->getConstantResults();
   return algebra;
 }
 
@@ -93,12 +95,12 @@ void Algebra::shift(ArrayRef<Scalar> from, ArrayRef<Scalar> to,
                     MutableArrayRef<Scalar> components) const {
   if (!shiftProgram || isIdentity(from))
     return;
-  Scalars arguments(from);
-  arguments.append(to.begin(), to.end());
+  Scalars states(from), units;
+  states.append(to.begin(), to.end());
   for (unsigned i = 0; i < numComponents; ++i)
     if (!isValue[i])
-      arguments.push_back(components[i]);
-  Scalars units = call(*shiftProgram, arguments);
+      units.push_back(components[i]);
+  units = call(*shiftProgram, {states, units});
   for (unsigned i = 0, unit = 0; i < numComponents; ++i)
     if (!isValue[i])
       components[i] = units[unit++];
@@ -110,7 +112,9 @@ Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
   ArrayRef<Scalar> ca = a.take_front(numStats), cb = b.take_front(numStats);
   Scalars c = combine(ca, cb);
   Factors alpha = {1.0}, beta = {1.0};
-  Scalars left(a.drop_front(numStats)), right(b.drop_front(numStats));
+  ArrayRef<Scalar> left = a.drop_front(numStats),
+                   right = b.drop_front(numStats);
+  Scalars leftShifted, rightShifted;
   if (kind == MonoidKind::suffix)
     alpha = {gate(cb)};
   if (kind == MonoidKind::prefix)
@@ -118,8 +122,12 @@ Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
   if (kind == MonoidKind::cocycle && numStats) {
     alpha = factorsFrom(ca, c);
     beta = factorsFrom(cb, c);
-    shift(ca, c, left);
-    shift(cb, c, right);
+    if (hasShift) {
+      leftShifted = Scalars(left), rightShifted = Scalars(right);
+      shift(ca, c, leftShifted);
+      shift(cb, c, rightShifted);
+      left = leftShifted, right = rightShifted;
+    }
   }
   if (kind == MonoidKind::affine)
     std::tie(alpha[0], beta[0]) = factorsOf(ca, cb);

@@ -13,6 +13,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/bit.h"
 
@@ -545,21 +546,38 @@ void RegionProgram::appendDistances(ArrayRef<Scalar> registers,
   }
 }
 
-void RegionProgram::evaluate(ArrayRef<Scalar> arguments,
-                             SmallVectorImpl<Scalar> &results,
-                             Precision precision, ReadTensor read,
-                             SmallVectorImpl<double> *distances) const {
+void RegionProgram::evaluateLists(
+    std::initializer_list<ArrayRef<Scalar>> arguments,
+    SmallVectorImpl<Scalar> &results, Precision precision, ReadTensor read,
+    SmallVectorImpl<double> *distances) const {
   SmallVector<Scalar, 64> registers;
   registers.resize_for_overwrite(numRegisters);
-  llvm::copy(arguments.take_front(numArguments), registers.begin());
-  llvm::copy(constants, registers.begin() + numArguments);
+  // The lists are short: loops are quicker than copies of memory.
+  Scalar *next = registers.data(), *last = next + numArguments;
+  for (ArrayRef<Scalar> list : arguments)
+    for (const Scalar *x = list.begin(); x != list.end() && next != last; ++x)
+      *next++ = *x;
+  assert(next == last && "one scalar for each argument");
+  for (Scalar constant : constants)
+    *last++ = constant;
   if (precision == Precision::F32)
     run</*RoundEach=*/true>(registers, read);
   else
     run</*RoundEach=*/false>(registers, read);
   if (distances)
     appendDistances(registers, *distances);
-  results.clear();
-  for (uint16_t result : resultRegisters)
-    results.push_back(registers[result]);
+  results.resize_for_overwrite(resultRegisters.size());
+  for (auto [result, place] : llvm::zip(results, resultRegisters))
+    result = registers[place];
+}
+
+std::optional<SmallVector<Scalar, 8>>
+RegionProgram::getConstantResults() const {
+  bool usesArguments = llvm::any_of(
+      resultRegisters, [&](unsigned place) { return place < numArguments; });
+  if (!instructions.empty() || usesArguments)
+    return std::nullopt;
+  return llvm::map_to_vector<8>(resultRegisters, [&](unsigned place) {
+    return constants[place - numArguments];
+  });
 }

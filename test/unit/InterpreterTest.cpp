@@ -237,6 +237,47 @@ TEST_F(Interpreter, TellsConstantsThatAreComputed) {
   EXPECT_TRUE(llvm::is_contained(program->getIntegerConstants(), 1431655765));
 }
 
+TEST_F(Interpreter, TakesArgumentsInSeveralLists) {
+  auto module = parse("func.func @f(%a: f32, %b: f32, %c: f32) -> f32 {\n"
+                      "%two = arith.constant 2.0 : f32\n"
+                      "%d = arith.mulf %a, %two : f32\n"
+                      "%e = arith.subf %d, %b : f32\n"
+                      "%r = arith.divf %e, %c : f32\n"
+                      "return %r : f32 }");
+  auto function = *module->getOps<mlir::func::FuncOp>().begin();
+  auto program = RegionProgram::compile(function.getBody());
+  ASSERT_TRUE(succeeded(program));
+  EXPECT_FALSE(program->getConstantResults());
+  Scalar a = Scalar::ofFloat(5.0), b = Scalar::ofFloat(4.0),
+         c[] = {Scalar::ofFloat(3.0), Scalar::ofFloat(7.0)};
+  llvm::SmallVector<Scalar> results;
+  // The 7 is one too many.
+  program->evaluateLists({a, {}, b, c}, results);
+  ASSERT_EQ(results.size(), 1u);
+  EXPECT_EQ(results[0].f, 2.0);
+}
+
+TEST_F(Interpreter, KnowsResultsThatAreConstants) {
+  auto constants = [&](const char *body) {
+    auto module = parse(std::string("func.func @f(%a: f32) -> (f32, f32) {\n") +
+                        body + "}");
+    auto function = *module->getOps<mlir::func::FuncOp>().begin();
+    auto program = RegionProgram::compile(function.getBody());
+    return succeeded(program) ? program->getConstantResults() : std::nullopt;
+  };
+  auto both = constants("%x = arith.constant 1.0 : f32\n"
+                        "%y = arith.constant -2.0 : f32\n"
+                        "return %y, %x : f32, f32");
+  ASSERT_TRUE(both);
+  EXPECT_EQ((*both)[0].f, -2.0);
+  EXPECT_EQ((*both)[1].f, 1.0);
+  EXPECT_FALSE(constants("%x = arith.constant 1.0 : f32\n"
+                         "return %x, %a : f32, f32"));
+  EXPECT_FALSE(constants("%x = arith.constant 1.0 : f32\n"
+                         "%y = arith.addf %x, %x : f32\n"
+                         "return %x, %y : f32, f32"));
+}
+
 TEST_F(Interpreter, MeasuresHowFarComparisonsAreFromTheirTurn) {
   auto module = parse("func.func @f(%a: f32, %b: f32) -> f32 {\n"
                       "%c = arith.cmpf ogt, %a, %b : f32\n"

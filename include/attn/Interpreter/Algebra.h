@@ -17,6 +17,7 @@
 #include "attn/Interpreter/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 
+#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -54,15 +55,13 @@ public:
 
   /// Both empty where a state has no statistics.
   Scalars identity() const {
+    if (constantIdentity)
+      return *constantIdentity;
     return identityProgram ? call(*identityProgram, {}, /*exact=*/true)
                            : Scalars();
   }
   Scalars combine(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const {
-    if (!combineProgram)
-      return {};
-    Scalars arguments(a);
-    arguments.append(b.begin(), b.end());
-    return call(*combineProgram, arguments);
+    return combineProgram ? call(*combineProgram, {a, b}) : Scalars();
   }
   /// Statistics, then weights; of a general monoid the state.
   Scalars lift(llvm::ArrayRef<double> scores, llvm::ArrayRef<double> values,
@@ -75,7 +74,7 @@ public:
         arguments.push_back(Scalar::ofFloat(value));
       arguments.push_back(Scalar::ofInt(position));
     }
-    return call(*liftProgram, arguments);
+    return call(*liftProgram, {arguments});
   }
   /// One factor for all components, or one for each; 1 where the region is
   /// absent.
@@ -83,10 +82,8 @@ public:
                   llvm::ArrayRef<Scalar> to) const {
     if (!rescaleProgram)
       return {1.0};
-    Scalars arguments(from);
-    arguments.append(to.begin(), to.end());
     Factors factors;
-    for (Scalar factor : call(*rescaleProgram, arguments))
+    for (Scalar factor : call(*rescaleProgram, {from, to}))
       factors.push_back(factor.f);
     return factors;
   }
@@ -100,14 +97,12 @@ public:
     return isIdentity(from) ? Factors{0.0} : rescale(from, to);
   }
   double gate(llvm::ArrayRef<Scalar> c) const {
-    return gateProgram ? call(*gateProgram, c)[0].f : 1.0;
+    return gateProgram ? call(*gateProgram, {c})[0].f : 1.0;
   }
   /// Of kind affine: what scales the first and the second state of a product.
   std::pair<double, double> factors(llvm::ArrayRef<Scalar> a,
                                     llvm::ArrayRef<Scalar> b) const {
-    Scalars arguments(a);
-    arguments.append(b.begin(), b.end());
-    Scalars both = call(*factorsProgram, arguments);
+    Scalars both = call(*factorsProgram, {a, b});
     return {both[0].f, both[1].f};
   }
   /// The same, 0 for a state that is the identity: that factor is not used.
@@ -127,7 +122,8 @@ public:
 
   bool isEqual(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const;
   bool isIdentity(llvm::ArrayRef<Scalar> c) const {
-    return isEqual(c, identity());
+    return constantIdentity ? isEqual(c, *constantIdentity)
+                            : isEqual(c, identity());
   }
   /// The largest magnitude in a state, but for infinities and the largest
   /// floats that stand for them.
@@ -170,11 +166,13 @@ public:
   llvm::SmallVectorImpl<double> *distances = nullptr;
 
 private:
-  Scalars call(const RegionProgram &program, llvm::ArrayRef<Scalar> arguments,
+  /// Of two lists of arguments, and the params.
+  Scalars call(const RegionProgram &program,
+               std::array<llvm::ArrayRef<Scalar>, 2> arguments,
                bool exact = false) const {
-    Scalars all(arguments), results;
-    all.append(params.begin(), params.end());
-    program.evaluate(all, results, precision, /*read=*/nullptr, distances);
+    Scalars results;
+    program.evaluateLists({arguments[0], arguments[1], params}, results,
+                          precision, /*read=*/nullptr, distances);
     if (noise != 0.0 && !exact)
       for (auto [i, result] : llvm::enumerate(results))
         if (program.isFloatResult(i))
@@ -189,6 +187,9 @@ private:
   }
 
   mutable uint64_t noiseState = 0;
+  /// The identity where it is written as constants, as almost always: every
+  /// product asks for it.
+  std::optional<Scalars> constantIdentity;
 
   std::optional<RegionProgram> identityProgram, combineProgram, rescaleProgram,
       shiftProgram, gateProgram, factorsProgram, liftProgram;

@@ -21,6 +21,8 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
+#include <initializer_list>
+#include <optional>
 #include <vector>
 
 namespace attn {
@@ -80,7 +82,20 @@ public:
   void evaluate(llvm::ArrayRef<Scalar> arguments,
                 llvm::SmallVectorImpl<Scalar> &results,
                 Precision precision = Precision::F64, ReadTensor read = nullptr,
-                llvm::SmallVectorImpl<double> *distances = nullptr) const;
+                llvm::SmallVectorImpl<double> *distances = nullptr) const {
+    evaluateLists({arguments}, results, precision, read, distances);
+  }
+  /// The same on arguments that stand in several lists, one after the other;
+  /// what is too many is ignored.
+  void evaluateLists(std::initializer_list<llvm::ArrayRef<Scalar>> arguments,
+                     llvm::SmallVectorImpl<Scalar> &results,
+                     Precision precision = Precision::F64,
+                     ReadTensor read = nullptr,
+                     llvm::SmallVectorImpl<double> *distances = nullptr) const;
+
+  /// The results of a region that is nothing but constants: no arguments change
+  /// them, and no precision does.
+  std::optional<llvm::SmallVector<Scalar, 8>> getConstantResults() const;
 
 private:
   /// Which arithmetic an instruction follows: the width of an integer, or the
