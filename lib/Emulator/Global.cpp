@@ -262,25 +262,61 @@ LogicalResult emulator::emulate(tg::GlobalReduceOp op, ProgramBuilder &b) {
       b);
 }
 
-/// The caches are not modelled; that all of it exists is.
+/// The caches are not modelled; that all of it exists is. Of pages those are
+/// left out that a table does not name.
 LogicalResult emulator::emulate(tg::GlobalPrefetchOp op, ProgramBuilder &b) {
-  auto type =
-      memoryTypeOf(cast<MemRefType>(op.getSource().getType()).getElementType());
+  auto memref = cast<MemRefType>(op.getSource().getType());
+  auto type = memoryTypeOf(memref.getElementType());
   if (!type)
     return op.emitOpError("expected elements of an integer or float type");
   SlotId memory = b.slot(op.getSource());
   auto slots = b.slots(op.getIndices());
   int64_t rows = op.getRows(), columns = op.getColumns(), bytes = type->bytes;
-  b.emit(op, true, [=](Agent &a) {
+  auto exists = [=](Agent &a, llvm::SmallVector<int64_t, 5> at, int64_t count) {
+    const MemrefValue &tensor = a.memref(memory);
+    bool begins = a.element(tensor, at.data(), bytes);
+    at[at.size() - 2] += count - 1;
+    at[at.size() - 1] += columns - 1;
+    return begins && a.element(tensor, at.data(), bytes);
+  };
+  auto indices = [=](Agent &a) {
     llvm::SmallVector<int64_t, 5> at;
     for (SlotId slot : slots)
       at.push_back(a.i32(slot));
-    const MemrefValue &tensor = a.memref(memory);
-    bool exists = a.element(tensor, at.data(), bytes);
-    at[at.size() - 2] += rows - 1;
-    at[at.size() - 1] += columns - 1;
-    return exists && a.element(tensor, at.data(), bytes) ? Step::Next
-                                                         : Step::Stop;
+    return at;
+  };
+  if (!op.getTable()) {
+    b.emit(op, true, [=](Agent &a) {
+      return exists(a, indices(a), rows) ? Step::Next : Step::Stop;
+    });
+    return success();
+  }
+  SlotId table = b.slot(op.getTable());
+  std::optional<SlotId> before;
+  if (op.getBefore())
+    before = b.slot(op.getBefore());
+  int64_t box = *op.getBoxes(), page = memref.getDimSize(2);
+  b.emit(op, true, [=](Agent &a) {
+    llvm::SmallVector<int64_t, 5> at = indices(a);
+    const MemrefValue &entries = a.memref(table);
+    int64_t sequence = at[0], first = at[2];
+    for (int64_t row = first; row < first + rows; row += box) {
+      int64_t place[] = {sequence, row / page};
+      if (row < 0 || place[1] >= entries.sizes[1])
+        continue;
+      const char *entry = a.element(entries, place, sizeof(int32_t));
+      if (!entry)
+        return Step::Stop;
+      int32_t number;
+      std::memcpy(&number, entry, sizeof(number));
+      at[0] = number;
+      at[2] = row % page;
+      bool isAsked = number >= 0 && number < a.memref(memory).sizes[0] &&
+                     (!before || row < a.i32(*before));
+      if (isAsked && !exists(a, at, box))
+        return Step::Stop;
+    }
+    return Step::Next;
   });
   return success();
 }

@@ -200,25 +200,11 @@ LogicalResult gpu::lower(KernelContext &k, GlobalLoadOp op) {
   return success();
 }
 
-/// Lines, one for each lane at once; or what has no gaps by a single copy,
-/// which the threads of a warp would ask for one after the other.
-LogicalResult gpu::lower(KernelContext &k, GlobalPrefetchOp op) {
+/// Asks for the lines of some rows, one for each lane at once, where `isHere`,
+/// or always.
+static void askForLines(KernelContext &k, const GlobalAccess &access,
+                        int64_t rows, int64_t bytes, Value isHere) {
   Emitter &e = k.e;
-  auto memref = cast<MemRefType>(op.getSource().getType());
-  GlobalAccess access(e, k.of(op.getSource()), memref, k.flat(op.getIndices()),
-                      /*rowBound=*/Value(), /*transposed=*/false,
-                      /*isVector=*/false);
-  // What a copy takes begins, and ends, at 16 bytes.
-  constexpr int64_t granule = 16;
-  int64_t rows = op.getRows(), bytes = op.getColumns() * access.elementBytes;
-  Value isOne;
-  if (k.target.hasTensorCopy && rows > 1 && bytes % granule == 0) {
-    isOne = e.and_(e.eq(e.and_(access.base, granule - 1), 0),
-                   e.eq(access.strides[0], bytes));
-    e.assembly("@$1 cp.async.bulk.prefetch.L2.global [$0], " +
-                   Twine(rows * bytes) + ";",
-               "l,b", {access.base, e.and_(isOne, e.eq(k.lane, 0))});
-  }
   int64_t ofRow = llvm::divideCeil(bytes, GpuRates::lineBytes);
   int64_t lines = rows * ofRow;
   for (int64_t first = 0; first < lines; first += TargetInfo::warpThreads) {
@@ -227,15 +213,86 @@ LogicalResult gpu::lower(KernelContext &k, GlobalPrefetchOp op) {
         access.base, e.mul(e.zext64(e.udiv(own, ofRow)), access.strides[0]));
     address = e.add(address,
                     e.zext64(e.mul(e.urem(own, ofRow), GpuRates::lineBytes)));
-    Value asks;
+    Value asks = isHere;
     if (first + TargetInfo::warpThreads > lines)
-      asks = e.lt(own, e.c32(lines));
-    if (isOne)
-      asks = access.both(asks, e.xor_(isOne, e.truth(true)));
+      asks = access.both(asks, e.lt(own, e.c32(lines)));
     if (asks)
       e.assembly("@$1 prefetch.global.L2 [$0];", "l,b", {address, asks});
     else
       e.assembly("prefetch.global.L2 [$0];", "l", {address});
   }
+}
+
+static GlobalAccess accessOf(KernelContext &k, GlobalPrefetchOp op,
+                             ValueRange indices) {
+  return GlobalAccess(k.e, k.of(op.getSource()),
+                      cast<MemRefType>(op.getSource().getType()), indices,
+                      /*rowBound=*/Value(), /*transposed=*/false,
+                      /*isVector=*/false);
+}
+
+/// Each lane looks up the page of one box of rows; then all ask for the lines
+/// of one box after the other.
+static void askForPages(KernelContext &k, GlobalPrefetchOp op) {
+  Emitter &e = k.e;
+  int64_t page = cast<MemRefType>(op.getSource().getType()).getDimSize(2);
+  int64_t box = *op.getBoxes(), count = op.getRows() / box;
+  Values table = k.of(op.getTable()), indices = k.flat(op.getIndices());
+  Value sequence = indices[0], first = indices[2];
+  Value numPages = e.trunc32(k.of(op.getSource())[1]);
+  auto isBelow = [&](Value x, Value y) {
+    return e.icmp(LLVM::ICmpPredicate::ult, x, y);
+  };
+  for (int64_t done = 0; done < count; done += TargetInfo::warpThreads) {
+    Value entry =
+        e.udiv(e.add(first, e.mul(e.add(k.lane, done), e.c32(box))), page);
+    Value isThere = e.and_(isBelow(entry, e.trunc32(table[2])),
+                           e.lt(e.add(k.lane, done), e.c32(count)));
+    // Tensors that share a table read it once.
+    Value number =
+        e.assembly(
+             "{\nmov.b32 $0, -1;\n"
+             "@$2 ld.relaxed.gpu.global.b32 $0, [$1];\n}",
+             "=r,l,b",
+             {k.elementPointer(op.getTable(), {sequence, entry}), isThere},
+             e.i32, /*isVolatile=*/false)
+            .front();
+    for (int64_t i = done; i < std::min(count, done + TargetInfo::warpThreads);
+         ++i) {
+      Value row = e.add(first, i * box);
+      indices[0] = e.shuffleIndex(number, i - done);
+      indices[2] = e.urem(row, page);
+      Value exists = isBelow(indices[0], numPages);
+      if (op.getBefore())
+        exists = e.and_(exists, e.lt(row, k.scalar(op.getBefore())));
+      GlobalAccess access = accessOf(k, op, indices);
+      askForLines(k, access, box, op.getColumns() * access.elementBytes,
+                  exists);
+    }
+  }
+}
+
+/// What has no gaps is asked for by a single copy, for which the threads of a
+/// warp would ask one after the other; lines of their own they ask for at once.
+LogicalResult gpu::lower(KernelContext &k, GlobalPrefetchOp op) {
+  if (op.getTable()) {
+    askForPages(k, op);
+    return success();
+  }
+  Emitter &e = k.e;
+  GlobalAccess access = accessOf(k, op, k.flat(op.getIndices()));
+  // What a copy takes begins, and ends, at 16 bytes.
+  constexpr int64_t granule = 16;
+  int64_t rows = op.getRows(), bytes = op.getColumns() * access.elementBytes;
+  Value isApart;
+  if (k.target.hasTensorCopy && rows > 1 && bytes % granule == 0) {
+    Value isOne = e.and_(e.eq(e.and_(access.base, granule - 1), 0),
+                         e.eq(access.strides[0], bytes));
+    e.assembly("@$1 cp.async.bulk.prefetch.L2.global [$0], " +
+                   Twine(rows * bytes) + ";",
+               "l,b", {access.base, e.and_(isOne, e.eq(k.lane, 0))});
+    isApart = e.xor_(isOne, e.truth(true));
+  }
+  askForLines(k, access, rows, bytes, isApart);
   return success();
 }

@@ -181,3 +181,29 @@ tile_gpu.kernel private @copied(%m: memref<?x128x128xbf16>, %n: i32, %row: i32) 
   tile_gpu.return
 }
 }
+
+// -----
+
+// Each lane reads the entry of one of 16 boxes, past its multiprocessor's cache; then
+// all ask for 16 rows of 256 bytes at a time, where these are in a page of the tensor
+// and begin ahead of the end.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: llvm.func @pages
+// CHECK: ld.relaxed.gpu.global.b32
+// CHECK-COUNT-16: @$1 prefetch.global.L2
+// CHECK: ld.relaxed.gpu.global.b32
+// CHECK-COUNT-16: @$1 prefetch.global.L2
+// CHECK-NOT: prefetch
+// CHECK: llvm.return
+tile_gpu.kernel private @pages(%k: memref<?x?x32x128xbf16>, %v: memref<?x?x32x128xbf16>,
+    %t: memref<?x?xi32>, %n: i32, %row: i32, %end: i32) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "ask" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.global.prefetch %k[%n, %c0, %row, %c0] rows(256) columns(128) table(%t : memref<?x?xi32>) boxes(16) before(%end) : memref<?x?x32x128xbf16>
+    tile_gpu.global.prefetch %v[%n, %c0, %row, %c0] rows(256) columns(128) table(%t : memref<?x?xi32>) boxes(16) before(%end) : memref<?x?x32x128xbf16>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}

@@ -539,16 +539,18 @@ func.func @plan(%n: index, %k: memref<?x?x?x128xbf16>, %keys: i32) attributes {t
 !tile = !tile_gpu.smem<64x128xbf16 swizzle 128>
 !map = !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
 
-// In clusters only where its slots hold all of an item, and a quarter of the
-// multiprocessors have one.
+// In clusters where its slots hold all of an item, and a quarter of the multiprocessors
+// have one; or it has four times as many, and more than half of them have one.
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: kernel private @clusters
 // CHECK: tile_gpu.role "load"
 // CHECK: %[[PARTS:.*]] = arith.muli %{{.*}}, %c4_i32 : i32
-// CHECK: %[[MOST:.*]] = arith.constant 33 : i32
+// CHECK: arith.cmpi sgt, %[[PARTS]], %c66_i32
+// CHECK: arith.cmpi sle, %[[PARTS]], %c132_i32
 // CHECK: %[[ALL:.*]] = arith.cmpi sle, %{{.*}}, %{{.*}} : index
-// CHECK: %[[FEW:.*]] = arith.cmpi sle, %[[PARTS]], %[[MOST]] : i32
+// CHECK: %[[FEW:.*]] = arith.cmpi sle, %[[PARTS]], %c33_i32
 // CHECK: arith.andi %[[ALL]], %[[FEW]] : i1
+// CHECK: arith.ori
 // CHECK: tile_gpu.global.prefetch
 // CHECK: tile_gpu.dependencies.wait
 tile_gpu.kernel private @clusters(%k: memref<?x?x?x128xbf16>, %map: !map,

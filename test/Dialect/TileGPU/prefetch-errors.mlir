@@ -29,3 +29,35 @@ func.func @prefetch_nothing(%m: memref<64x64xf32>, %c: i32) {
   tile_gpu.global.prefetch %m[%c, %c] rows(0) columns(64) : memref<64x64xf32>
   return
 }
+
+// -----
+
+func.func @prefetch_boxes(%m: memref<?x?x64x128xbf16>, %t: memref<?x?xi32>, %c: i32) {
+  // expected-error @below {{expected table(...) and boxes(...) together, and with them alone before(...)}}
+  tile_gpu.global.prefetch %m[%c, %c, %c, %c] rows(64) columns(128) table(%t : memref<?x?xi32>) : memref<?x?x64x128xbf16>
+  return
+}
+
+// -----
+
+func.func @prefetch_before(%m: memref<?x?x64x128xbf16>, %c: i32) {
+  // expected-error @below {{expected table(...) and boxes(...) together, and with them alone before(...)}}
+  tile_gpu.global.prefetch %m[%c, %c, %c, %c] rows(64) columns(128) before(%c) : memref<?x?x64x128xbf16>
+  return
+}
+
+// -----
+
+func.func @prefetch_pages(%m: memref<?x?x?x128xbf16>, %t: memref<?x?xi32>, %c: i32) {
+  // expected-error @below {{expected pages of a known number of rows, [pages, heads, rows, columns], but got 'memref<?x?x?x128xbf16>'}}
+  tile_gpu.global.prefetch %m[%c, %c, %c, %c] rows(64) columns(128) table(%t : memref<?x?xi32>) boxes(16) : memref<?x?x?x128xbf16>
+  return
+}
+
+// -----
+
+func.func @prefetch_part(%m: memref<?x?x64x128xbf16>, %t: memref<?x?xi32>, %c: i32) {
+  // expected-error @below {{expected boxes of rows that divide a page of 64 and the 96 rows, but got 64}}
+  tile_gpu.global.prefetch %m[%c, %c, %c, %c] rows(96) columns(128) table(%t : memref<?x?xi32>) boxes(64) : memref<?x?x64x128xbf16>
+  return
+}

@@ -616,8 +616,24 @@ LogicalResult GlobalStoreOp::verify() {
 }
 
 LogicalResult GlobalPrefetchOp::verify() {
-  return tile::verifyPrefetch(*this, getSource().getType(),
-                              getIndices().size());
+  if (failed(tile::verifyPrefetch(*this, getSource().getType(),
+                                  getIndices().size())))
+    return failure();
+  if (bool(getTable()) != bool(getBoxes()) || (getBefore() && !getTable()))
+    return emitOpError("expected table(...) and boxes(...) together, and with "
+                       "them alone before(...)");
+  if (!getTable())
+    return success();
+  auto memory = cast<MemRefType>(getSource().getType());
+  if (memory.getRank() != 4 || memory.isDynamicDim(2))
+    return emitOpError("expected pages of a known number of rows, [pages, "
+                       "heads, rows, columns], but got ")
+           << memory;
+  int64_t boxes = *getBoxes(), page = memory.getDimSize(2);
+  if (page % boxes || getRows() % boxes)
+    return emitOpError("expected boxes of rows that divide a page of ")
+           << page << " and the " << getRows() << " rows, but got " << boxes;
+  return success();
 }
 
 LogicalResult GlobalStoreBitsOp::verify() {

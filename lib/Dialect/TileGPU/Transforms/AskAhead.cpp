@@ -20,11 +20,52 @@
 using namespace mlir;
 using namespace mlir::tile_gpu;
 using ::attn::Copy;
-using ::attn::longItems;
 
-/// A launch of clusters asks that has one item for as many multiprocessors
-/// (1.04; with one for two 0.9: docs/performance/gpu-serving.md).
-static constexpr int64_t fewItems = 4;
+/// A launch that reads for long asks in the time in which the launch before
+/// ends. Where many multiprocessors are idle, as with clusters of parts, the
+/// launch behind starts as soon as these run: what that asks for comes between
+/// their own copies, unless these were all asked for, and few.
+auto ::attn::decideAsking(OpBuilder &b, Location loc, SchedulerOp scheduler,
+                          Value begin, Value ahead, Value end,
+                          const TargetInfo &target) -> Value {
+  // As many times its slots has a block at least that reads for long (1.01 to
+  // 1.04; with as many 0.97), and for as many multiprocessors a launch of few
+  // has one item (1.04; with one for two 0.9: docs/performance/gpu-serving.md).
+  constexpr int64_t longItems = 4, fewItems = 4;
+  auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) {
+    return arith::CmpIOp::create(b, loc, predicate, x, y).getResult();
+  };
+  auto number = [&](Type type, int64_t value) {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value))
+        .getResult();
+  };
+  Value keys = arith::SubIOp::create(b, loc, end, begin);
+  Value slots = arith::SubIOp::create(b, loc, ahead, begin);
+  Value least =
+      arith::MulIOp::create(b, loc, slots, number(slots.getType(), longItems));
+  Value isLong = compare(arith::CmpIPredicate::sge, keys, least);
+  if (!scheduler.getCluster())
+    return isLong;
+  Value items =
+      arith::MulIOp::create(b, loc, scheduler.getTiles(), scheduler.getHeads());
+  items = arith::MulIOp::create(b, loc, items, scheduler.getBatch());
+  if (Value splits = scheduler.getSplits())
+    items = arith::MulIOp::create(b, loc, items, splits);
+  int64_t all = target.numMultiprocessors;
+  auto isItems = [&](arith::CmpIPredicate predicate, int64_t count) {
+    return compare(predicate, items, number(items.getType(), count));
+  };
+  Value areMost = isItems(arith::CmpIPredicate::sgt, all / 2);
+  Value areOne = isItems(arith::CmpIPredicate::sle, all);
+  Value areHeld = compare(arith::CmpIPredicate::sle, end, ahead);
+  Value areFew = isItems(arith::CmpIPredicate::sle, all / fewItems);
+  auto both = [&](Value x, Value y) {
+    return arith::AndIOp::create(b, loc, x, y).getResult();
+  };
+  Value areLong = both(isLong, both(areMost, areOne));
+  Value areShort = both(areHeld, areFew);
+  return arith::OrIOp::create(b, loc, areLong, areShort);
+}
 
 namespace {
 
@@ -101,39 +142,18 @@ Value FirstCopies::endOf(scf::ForOp steps) {
   return end;
 }
 
-/// Whether a block asks, of its first item. A launch that reads for long asks
-/// in the time in which the launch before ends. Clusters of parts leave room
-/// for the launch behind as soon as they run: what that asks for comes between
-/// their own copies, unless these were all asked for, and few.
+/// Whether a block asks, of its first item.
 Value FirstCopies::asks(OpBuilder &b, scf::ForOp steps, Value ahead) {
   Location loc = steps.getLoc();
-  auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) {
-    return arith::CmpIOp::create(b, loc, predicate, x, y).getResult();
-  };
-  Value count = steps.getInitArgs().front(), end = endOf(steps);
-  Value isFirst = compare(
-      arith::CmpIPredicate::eq, count,
+  Value count = steps.getInitArgs().front();
+  Value isFirst = arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::eq, count,
       arith::ConstantOp::create(b, loc, b.getZeroAttr(count.getType())));
   auto scheduler = loop.getSchedule().getDefiningOp<SchedulerOp>();
-  if (!scheduler.getCluster()) {
-    Value keys = arith::SubIOp::create(b, loc, end, steps.getLowerBound());
-    Value least = arith::MulIOp::create(
-        b, loc, arith::SubIOp::create(b, loc, ahead, steps.getLowerBound()),
-        arith::ConstantIndexOp::create(b, loc, longItems));
-    return arith::AndIOp::create(
-        b, loc, isFirst, compare(arith::CmpIPredicate::sge, keys, least));
-  }
-  Value items =
-      arith::MulIOp::create(b, loc, scheduler.getTiles(), scheduler.getHeads());
-  items = arith::MulIOp::create(b, loc, items, scheduler.getBatch());
-  if (Value splits = scheduler.getSplits())
-    items = arith::MulIOp::create(b, loc, items, splits);
-  Value most = arith::ConstantIntOp::create(
-      b, loc, items.getType(), target.numMultiprocessors / fewItems);
-  Value areAll = compare(arith::CmpIPredicate::sle, end, ahead);
-  Value areFew = compare(arith::CmpIPredicate::sle, items, most);
-  return arith::AndIOp::create(b, loc, isFirst,
-                               arith::AndIOp::create(b, loc, areAll, areFew));
+  return arith::AndIOp::create(
+      b, loc, isFirst,
+      ::attn::decideAsking(b, loc, scheduler, steps.getLowerBound(), ahead,
+                           endOf(steps), target));
 }
 
 void FirstCopies::askFor(scf::ForOp steps, ArrayRef<Copy> copies) {

@@ -13,10 +13,6 @@
 
 namespace attn {
 
-/// As many times its slots have tiles a block at least that asks for these
-/// (1.01 to 1.04; with as many 0.97: docs/performance/gpu-serving.md).
-inline constexpr int64_t longItems = 4;
-
 /// A copy that is asked for, and the tensor behind its map.
 struct Copy {
   mlir::tile_gpu::RingLoadOp load;
@@ -27,6 +23,13 @@ struct Copy {
 mlir::Value findTensor(mlir::tile_gpu::KernelOp kernel,
                        mlir::tile_gpu::LaunchOp launch,
                        mlir::tile_gpu::RingLoadOp load);
+
+/// Whether blocks ask for the tiles of their slots, `begin` to `ahead`, of
+/// those of an item, `begin` to `end`.
+mlir::Value decideAsking(mlir::OpBuilder &b, mlir::Location loc,
+                         mlir::tile_gpu::SchedulerOp scheduler,
+                         mlir::Value begin, mlir::Value ahead, mlir::Value end,
+                         const TargetInfo &target);
 
 /// Lets warps that copy ask for their first slots' tiles while they wait for
 /// the launch before, where each is read once: the cache that all

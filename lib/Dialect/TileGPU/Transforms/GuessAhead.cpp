@@ -17,12 +17,13 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Utils/StaticValueUtils.h"
 #include "mlir/IR/IRMapping.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
 using ::attn::Copy;
-using ::attn::longItems;
 
 auto ::attn::findTensor(KernelOp kernel, LaunchOp launch, RingLoadOp load)
     -> Value {
@@ -61,12 +62,6 @@ private:
     scf::ForOp loop;
     SmallVector<Copy> ahead, own;
   };
-  /// A part of a tensor to ask for.
-  struct Part {
-    Value memref;
-    SmallVector<Value> indices;
-    int64_t rows, columns;
-  };
   std::optional<Steps> findSteps();
   bool createRole();
   void askFor(Steps &steps);
@@ -78,10 +73,10 @@ private:
   Value compare(arith::CmpIPredicate predicate, Value x, Value y) {
     return arith::CmpIOp::create(b, wait.getLoc(), predicate, x, y);
   }
-  Value isForAll();
   Value endOf(Steps &steps, IRMapping &known);
-  void listParts(Copy copy, IRMapping &known, SmallVectorImpl<Part> &parts);
-  void askFor(const Part &part);
+  std::optional<SmallVector<Value>> guessIndices(Copy copy, IRMapping &known);
+  void askForTile(Copy copy, ValueRange indices, Value end);
+  void askForPages(Copy copy, ValueRange indices, int64_t tiles, Value before);
 
   KernelOp kernel;
   LaunchOp launch;
@@ -179,24 +174,6 @@ Value GuessedCopies::guess(Value value, IRMapping &known) {
   return known.lookup(value);
 }
 
-/// Whether each of most multiprocessors has one item: where many are idle, the
-/// launch behind asks between the copies of this one.
-Value GuessedCopies::isForAll() {
-  Location loc = wait.getLoc();
-  Value items =
-      arith::MulIOp::create(b, loc, scheduler.getTiles(), scheduler.getHeads());
-  for (Value more : {scheduler.getBatch(), scheduler.getSplits()})
-    if (more)
-      items = arith::MulIOp::create(b, loc, items, more);
-  auto count = [&](int64_t n) {
-    return arith::ConstantIntOp::create(b, loc, items.getType(), n).getResult();
-  };
-  int64_t all = target.numMultiprocessors;
-  return arith::AndIOp::create(
-      b, loc, compare(arith::CmpIPredicate::sgt, items, count(all / 2)),
-      compare(arith::CmpIPredicate::sle, items, count(all)));
-}
-
 /// The end of the keys of a loop, and of those that go on behind it.
 Value GuessedCopies::endOf(Steps &steps, IRMapping &known) {
   Value end = steps.loop.getUpperBound();
@@ -208,66 +185,52 @@ Value GuessedCopies::endOf(Steps &steps, IRMapping &known) {
   return guess(end, known);
 }
 
-/// The parts of a tensor that a copy takes: of pages that a table names, one
-/// of each page.
-void GuessedCopies::listParts(Copy copy, IRMapping &known,
-                              SmallVectorImpl<Part> &parts) {
-  Location loc = wait.getLoc();
-  SmemType tile = copy.load.getTile().getType();
+std::optional<SmallVector<Value>>
+GuessedCopies::guessIndices(Copy copy, IRMapping &known) {
   SmallVector<Value> indices;
   for (Value index : copy.load.getIndices()) {
     indices.push_back(guess(index, known));
     if (!indices.back())
-      return;
+      return std::nullopt;
   }
-  Value table = copy.load.getTable();
-  if (!table)
-    return parts.push_back(
-        {copy.memref, indices, tile.getRows(), tile.getCols()});
+  return indices;
+}
+
+/// Asks for the pages of some tiles, one behind the other.
+void GuessedCopies::askForPages(Copy copy, ValueRange indices, int64_t tiles,
+                                Value before) {
+  SmemType tile = copy.load.getTile().getType();
+  int64_t boxes = std::gcd(*copy.load.getPage(), tile.getRows());
+  GlobalPrefetchOp::create(
+      b, wait.getLoc(), copy.memref, indices, tiles * tile.getRows(),
+      tile.getCols(), copy.load.getTable(), b.getI64IntegerAttr(boxes), before);
+}
+
+/// Asks for a tile that begins ahead of `end`, if all of it exists.
+void GuessedCopies::askForTile(Copy copy, ValueRange indices, Value end) {
+  Location loc = wait.getLoc();
+  SmemType tile = copy.load.getTile().getType();
+  int64_t rank = indices.size();
   auto toIndex = [&](Value x) -> Value {
     return arith::IndexCastOp::create(b, loc, b.getIndexType(), x);
   };
-  int64_t page = *copy.load.getPage(), rows = std::min(page, tile.getRows());
-  Value last = arith::SubIOp::create(
-      b, loc, memref::DimOp::create(b, loc, table, 1), constant(1));
-  for (int64_t row = 0; row < tile.getRows(); row += rows) {
-    Value position =
-        arith::AddIOp::create(b, loc, toIndex(indices[2]), constant(row));
-    Value entry = arith::MinSIOp::create(
-        b, loc, arith::DivUIOp::create(b, loc, position, constant(page)), last);
-    auto number = memref::LoadOp::create(
-        b, loc, table, ValueRange{toIndex(indices[0]), entry});
-    number.setNontemporal(true);
-    Value inside = arith::IndexCastOp::create(
-        b, loc, b.getI32Type(),
-        arith::RemUIOp::create(b, loc, position, constant(page)));
-    parts.push_back({copy.memref,
-                     {number, indices[1], inside, indices[3]},
-                     rows,
-                     tile.getCols()});
-  }
-}
-
-/// Asks for a part, if all of it exists.
-void GuessedCopies::askFor(const Part &part) {
-  Location loc = wait.getLoc();
-  Value exists;
-  int64_t rank = part.indices.size();
-  for (auto [i, index] : llvm::enumerate(part.indices)) {
-    int64_t count = int64_t(i) + 1 == rank   ? part.columns
-                    : int64_t(i) + 2 == rank ? part.rows
+  Value exists =
+      compare(arith::CmpIPredicate::slt, toIndex(indices[rank - 2]), end);
+  for (auto [i, index] : llvm::enumerate(indices)) {
+    int64_t count = int64_t(i) + 1 == rank   ? tile.getCols()
+                    : int64_t(i) + 2 == rank ? tile.getRows()
                                              : 1;
-    Value last = arith::IndexCastOp::create(b, loc, b.getIndexType(), index);
+    Value last = toIndex(index);
     if (count > 1)
       last = arith::AddIOp::create(b, loc, last, constant(count - 1));
     Value isIn = compare(arith::CmpIPredicate::ult, last,
-                         memref::DimOp::create(b, loc, part.memref, i));
-    exists = exists ? arith::AndIOp::create(b, loc, exists, isIn) : isIn;
+                         memref::DimOp::create(b, loc, copy.memref, i));
+    exists = arith::AndIOp::create(b, loc, exists, isIn);
   }
   auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
   auto inside = branch.getThenBodyBuilder();
-  GlobalPrefetchOp::create(inside, loc, part.memref, part.indices, part.rows,
-                           part.columns);
+  GlobalPrefetchOp::create(inside, loc, copy.memref, indices, tile.getRows(),
+                           tile.getCols());
 }
 
 /// A warp that is not there yet, and so takes no other's time or registers: of
@@ -325,11 +288,9 @@ void GuessedCopies::ask() {
   }
 }
 
-/// Asks for what fills the slots first, where an item takes much more.
+/// Asks for what fills the slots first, where the launch asks.
 void GuessedCopies::askFor(Steps &steps) {
   Location loc = wait.getLoc();
-  auto forAll = scf::IfOp::create(b, loc, isForAll(), /*withElseRegion=*/false);
-  b.setInsertionPointToStart(forAll.thenBlock());
   IRMapping known;
   Value begin = guess(steps.loop.getLowerBound(), known);
   Value step = guess(steps.loop.getStep(), known);
@@ -345,28 +306,42 @@ void GuessedCopies::askFor(Steps &steps) {
                 .getRing()
                 .getType()
                 .getStages();
-  Value least = arith::AddIOp::create(
-      b, loc, begin,
-      arith::MulIOp::create(b, loc, step, constant(slots * longItems)));
-  auto isLong =
-      scf::IfOp::create(b, loc, compare(arith::CmpIPredicate::sle, least, end),
-                        /*withElseRegion=*/false);
-  b.setInsertionPointToStart(isLong.thenBlock());
-  // One read of a table does not wait for another.
+  Value ahead = arith::AddIOp::create(
+      b, loc, begin, arith::MulIOp::create(b, loc, step, constant(slots)));
+  Value asks =
+      ::attn::decideAsking(b, loc, scheduler, begin, ahead, end, target);
+  auto branch = scf::IfOp::create(b, loc, asks, /*withElseRegion=*/false);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value before = arith::IndexCastOp::create(b, loc, b.getI32Type(), end);
+  // One read of what says where a tile lies does not wait for another.
+  struct Part {
+    Copy copy;
+    SmallVector<Value> indices;
+    int64_t tiles;
+  };
   SmallVector<Part> parts;
-  for (Copy copy : steps.ahead)
-    listParts(copy, known, parts);
-  for (int64_t i = 0; steps.ahead.empty() && i < slots; ++i) {
+  bool isAhead = !steps.ahead.empty();
+  for (int64_t i = 0; i < slots; ++i) {
     IRMapping ofStep = known;
     ofStep.map(
         steps.loop.getInductionVar(),
         arith::AddIOp::create(
             b, loc, begin, arith::MulIOp::create(b, loc, step, constant(i))));
-    for (Copy copy : steps.own)
-      listParts(copy, ofStep, parts);
+    for (Copy copy : isAhead ? steps.ahead : steps.own) {
+      bool areBehind =
+          copy.load.getTable() && !isAhead &&
+          getConstantIntValue(step) == copy.load.getTile().getType().getRows();
+      if (areBehind && i > 0)
+        continue;
+      if (auto indices = guessIndices(copy, ofStep))
+        parts.push_back({copy, *indices, areBehind ? slots : 1});
+    }
   }
-  for (const Part &part : parts)
-    askFor(part);
+  for (Part &part : parts)
+    if (part.copy.load.getTable())
+      askForPages(part.copy, part.indices, part.tiles, before);
+    else
+      askForTile(part.copy, part.indices, end);
 }
 
 void ::attn::guessAhead(KernelOp kernel, LaunchOp launch,

@@ -107,19 +107,31 @@ def TileGPU_GlobalStoreOp : TileGPU_GlobalWriteOp<"global.store", [MemWrite]> {
   }];
 }
 
-def TileGPU_GlobalPrefetchOp : TileGPU_Op<"global.prefetch"> {
+def TileGPU_GlobalPrefetchOp
+    : TileGPU_Op<"global.prefetch", [AttrSizedOperandSegments]> {
   let summary = "Asks for a part of a tensor that a later block loads";
   let description = [{
     The `rows` x `columns` elements from `source[indices...]` on, of its last two
     dimensions, are to come into the cache that all multiprocessors share. All of
     them exist. Each thread of a role asks for lines of its own; nothing waits.
 
+    With `table(%t)` the first index is a sequence, and its row p is row p modulo
+    n of page t[sequence, p / n] in a tensor [pages, heads, n, columns]. `boxes(m)`
+    promises that the first row is a multiple of m, which divides n. What the table
+    says is a guess, read past caches: entries that it does not have, and pages
+    that the tensor does not have, are not asked for, nor are rows from `before`
+    on, whose entries are read all the same.
+
     Example:
 
     ```mlir
     # func.func @example(%S: memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>,
-    #     %b: i32, %h: i32, %row: i32, %c0: i32) {
+    #     %b: i32, %h: i32, %row: i32, %c0: i32, %end: i32,
+    #     %table: memref<?x?xi32>) {
     tile_gpu.global.prefetch %S[%b, %h, %row, %c0] rows(32) columns(128)
+        : memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>
+    tile_gpu.global.prefetch %S[%b, %h, %row, %c0] rows(256) columns(128)
+        table(%table : memref<?x?xi32>) boxes(64) before(%end)
         : memref<?x?x128x128xbf16, strided<[?, ?, ?, 1]>>
     #   return
     # }
@@ -128,13 +140,25 @@ def TileGPU_GlobalPrefetchOp : TileGPU_Op<"global.prefetch"> {
   let arguments = (ins
     Arg<AnyMemRef, "The tensor, whose elements of a row follow one "
         "another.">:$source,
-    Arg<Variadic<I32>, "One index for each dimension.">:$indices,
+    Arg<Variadic<I32>, "One index for each dimension; with `table` the first is "
+        "a sequence, and the row one of its rows.">:$indices,
     Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Rows that are asked for.">:$rows,
-    Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Elements of each row.">:$columns);
+    Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Elements of each row.">:$columns,
+    Arg<Optional<MemRefRankOf<[I32], [2]>>, "The pages of each "
+        "sequence.">:$table,
+    Arg<OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>, "Rows that lie in one "
+        "page, from each multiple of as many on.">:$boxes,
+    Arg<Optional<I32>, "The row from which on none is asked for.">:$before);
   let assemblyFormat = [{
     $source `[` $indices `]` `rows` `(` $rows `)` `columns` `(` $columns `)`
-    attr-dict `:` type($source)
+    (`table` `(` $table^ `:` type($table) `)`)? (`boxes` `(` $boxes^ `)`)?
+    (`before` `(` $before^ `)`)? attr-dict `:` type($source)
   }];
+  let builders = [OpBuilder<(ins "Value":$source, "ValueRange":$indices,
+      "int64_t":$rows, "int64_t":$columns), [{
+    build($_builder, $_state, source, indices, rows, columns, /*table=*/Value(),
+          /*boxes=*/IntegerAttr(), /*before=*/Value());
+  }]>];
   let hasVerifier = 1;
 }
 

@@ -639,12 +639,13 @@ def TileGpuOverlapLaunchesPass
     read once (`evict_first`) asks L2 for those that its slots hold first
     (`tile_gpu.global.prefetch`) before it waits, where no memory says which
     these are, and it has four times as many at least to copy. In clusters it
-    does where its slots hold all that it copies, and a quarter of the
+    does where, beside that, more than half of the multiprocessors have one item
+    each, or where its slots hold all that it copies, and a quarter of the
     multiprocessors have blocks. Where memory says it, as lengths and tables of
     pages do, a warp that would only fill up a warpgroup (role "ask") reads that
-    ahead of the wait, past caches, for blocks of at most 16 rows. What it reads
-    may change until the wait is over: it decides what is asked for, and nothing
-    else. It asks where more than half of the multiprocessors have one item each.
+    ahead of the wait, past caches, for blocks of at most 16 rows, and asks by the
+    same rule. What it reads may change until the wait is over: it decides what is
+    asked for, and nothing else.
 
     Example:
 
