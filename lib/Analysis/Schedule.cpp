@@ -124,14 +124,17 @@ ScheduleBudget attn::computeBudget(const ScheduleProblem &problem,
     bool areColumns = rowsAreColumns(sizes.rows, problem.blockV, target);
     if (areColumns)
       channels *= problem.sharers;
-    MmaShape unit = sizes.rows == MmaShape::warpgroup().m || areColumns
-                        ? MmaShape::warpgroup()
-                        : MmaShape::warp();
+    bool areHalf = rowsAreHalf(sizes.blockQ, sizes.rows, target);
+    MmaShape unit =
+        sizes.rows == MmaShape::warpgroup().m || areColumns || areHalf
+            ? MmaShape::warpgroup()
+            : MmaShape::warp();
+    // Products have registers for all rows.
+    int64_t rows = areHalf ? unit.m : sizes.rows;
     int64_t members = std::max<int64_t>(sizes.blockQ / sizes.rows, 1) *
                       (areColumns ? 1 : problem.sharers);
     auto registers = [&](int64_t cols, int64_t bytes) {
-      return onchip::fragmentRegisters(sizes.rows, cols, bytes * 8,
-                                       unit.threads);
+      return onchip::fragmentRegisters(rows, cols, bytes * 8, unit.threads);
     };
     onchip::StepRegisters held;
     held.sums = registers(channels, 4) * (problem.cuts ? 2 : 1);
@@ -280,6 +283,7 @@ int64_t attn::blocksAtOnce(int64_t rows, int64_t blockV,
                            const TargetInfo &target) {
   // A warp has fewer copies under way than the producer of a warpgroup.
   bool hasProducer = rows == MmaShape::warpgroup().m ||
+                     (target.hasRoles() && rows == halfRows) ||
                      warpsHaveKeys(rows, target) ||
                      rowsAreColumns(rows, blockV, target);
   int64_t each = hasProducer ? 1 : warpsOfParts;
@@ -287,6 +291,9 @@ int64_t attn::blocksAtOnce(int64_t rows, int64_t blockV,
 }
 bool attn::warpsHaveKeys(int64_t rows, const TargetInfo &target) {
   return target.hasRoles() && rows == MmaShape::warp().nMax;
+}
+bool attn::rowsAreHalf(int64_t blockQ, int64_t rows, const TargetInfo &target) {
+  return target.hasRoles() && rows == halfRows && blockQ == halfRows;
 }
 bool attn::rowsAreColumns(int64_t rows, int64_t blockV,
                           const TargetInfo &target) {
@@ -429,8 +436,14 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
                                               problem.numQueries > 0 &&
                                               problem.numQueries <= unit.nMax)
     return {unit.nMax, unit.nMax, keysOfFewRows};
+  const std::vector<int64_t> columns = {columnsOfHalves};
   if (!warpgroups)
     sizes = chooseWarpSizes(problem, widest, target);
+  // Each warp of a warpgroup has half of its rows, and no work for the others.
+  else if (problem.warpKeys && problem.numQueries > MmaShape::warp().m &&
+           problem.numQueries <= halfRows && problem.depths == columns &&
+           problem.channels == columns)
+    sizes = {halfRows, halfRows, keysOfOneGroup};
   else if (constexpr int64_t few = MmaShape::warp().m;
            problem.sharesWeights && problem.numQueries > 0 &&
            problem.numQueries <= few)

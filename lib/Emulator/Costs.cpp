@@ -42,12 +42,12 @@ using Dependences = llvm::DenseMap<Value, unsigned>;
 static Held heldOf(Type type) {
   if (auto frag = dyn_cast<tg::FragType>(type))
     return {frag.getRows() * frag.getCols() / threadsOf(frag.getScope()),
-            std::max<int64_t>(frag.getRows() / rowsOf(frag.getScope()), 1) * 2,
+            std::max<int64_t>(2 * frag.getRows() / rowsOf(frag.getScope()), 1),
             std::max<int64_t>(frag.getCols() / 8, 1) * 2};
   auto vec = cast<tg::VecType>(type);
   if (vec.getAxis() == tg::Axis::Row) {
     int64_t rows =
-        std::max<int64_t>(vec.getSize() / rowsOf(vec.getScope()), 1) * 2;
+        std::max<int64_t>(2 * vec.getSize() / rowsOf(vec.getScope()), 1);
     return {rows, rows, 1};
   }
   int64_t cols = std::max<int64_t>(vec.getSize() / 8, 1) * 2;
@@ -250,7 +250,8 @@ OpCost emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
   MmaShape unit = MmaShape::warpgroup();
   tg::TokenType sums = op.getToken().getType();
   tg::SmemType right = op.getB().getType();
-  int64_t blocks = sums.getRows() / unit.m;
+  // Of half of a block's rows the product is whole.
+  int64_t blocks = ceilDiv(sums.getRows(), unit.m);
   int64_t cols = tile::getLiveWidth(op, sums.getCols());
   int64_t steps = tile::getLiveDepth(op, right.getRows()) / unit.k;
   int64_t elementBytes = right.getElementBytes();

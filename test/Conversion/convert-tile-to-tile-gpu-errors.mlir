@@ -3,8 +3,8 @@
 tile_gpu.kernel @rows(%z: f32) {
   tile_gpu.role "compute" warpgroups(1) {
   ^bb0(%wg: i32):
-    // expected-error @+1 {{expected the rows of a warpgroup acc fragment to be a multiple of 64, but got 32}}
-    %o = tile.fill %z : f32 -> !tile.tile<32x64xf32>
+    // expected-error @+1 {{expected the rows of a warpgroup acc fragment to be a multiple of 64, but got 96}}
+    %o = tile.fill %z : f32 -> !tile.tile<96x64xf32>
     tile_gpu.yield
   }
   tile_gpu.return

@@ -3,7 +3,8 @@
 parts, which the warps of a block divide, against float64: random lengths on the
 device, none of a sequence among them, NaN behind them, live NaN, parts without keys,
 rows that see none, sinks, windows, pages, heads that cannot be packed; and latents,
-whose values are columns of the keys, of up to sixteen rows of a block.
+whose values are columns of the keys, of up to sixteen rows of a block; and warpgroups
+with half of their rows.
 `cluster_parts.py CASES SEED TARGET`; with the target cuda, tensors of torch.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
@@ -30,6 +31,8 @@ MANY = ("schedule = #attn.schedule<block_q = 16, rows = 16, block_k = %d, "
 LATENTS = ("schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 64, "
            "splits = 2, cluster = 2, overlap = none, loop = %s, pack_heads = %s, "
            "block_v = 512>")
+HALVES = ("schedule = #attn.schedule<block_q = 32, rows = 32, block_k = %d, "
+          "splits = %d, loop = %s, pack_heads = %s>")
 LOOPS = ("peeled", "masked", "plain")
 
 
@@ -44,7 +47,11 @@ def draw(rng):
     latents = rng.random() < 0.3
     if latents:
         d, dv = 576, 512
+    halves = not latents and rng.random() < 0.3
+    if halves:
+        d, dv = min(d, 128), min(dv, 128)
     b, hk, group = rng.integers(1, 4), rng.integers(1, 4), rng.integers(1, 9)
+    group = rng.integers(1, 33) if halves else group
     rows, sk = rng.choice((1, 1, 1, 2, 5)), rng.choice((1, 7, 64, 200, 513, 1000))
     if TARGET.startswith("emulator"):
         b, hk, sk = min(b, 2), min(hk, 2), min(sk, 513)
@@ -102,7 +109,9 @@ def draw(rng):
     cut = SCHEDULE % (keys, cluster, cluster, *form)
     if latents:
         return (q, k, None), {**options, "v_dim": dv}, (o, lse), LATENTS % form
-    if rng.random() < 0.3:
+    if halves:
+        cut = HALVES % (keys, rng.choice((1, 1, 3)), *form)
+    elif rng.random() < 0.3:
         cut = MANY % (min(keys, 64), rng.choice((17, 24, 33, 70)), *form)
     return (q, k, v), options, (o, lse), cut
 

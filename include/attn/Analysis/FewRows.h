@@ -22,6 +22,11 @@ bool rowsAreColumns(int64_t rows, int64_t blockV, const TargetInfo &target);
 bool keysAreTwoSlots(int64_t rows, int64_t blockK, int64_t blockV,
                      const TargetInfo &target);
 
+/// Whether a block has half of the rows of a warpgroup's products, eight of
+/// each warp; and these.
+bool rowsAreHalf(int64_t blockQ, int64_t rows, const TargetInfo &target);
+inline constexpr int64_t halfRows = 32;
+
 /// What `blocksAtOnce` says of row blocks with `blockV` channels of values.
 int64_t blocksAtOnce(int64_t rows, int64_t blockV, const TargetInfo &target);
 

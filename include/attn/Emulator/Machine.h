@@ -251,8 +251,10 @@ public:
   void forRowsOf(int64_t warp, int64_t rows, F body) const {
     if (!role.isGroup)
       return body(int64_t(0), rows);
-    for (int64_t at = 16 * warp; at < rows; at += 64)
-      body(at, int64_t(16));
+    // Of half a fragment a warp has eight.
+    int64_t each = std::min<int64_t>(16, rows / 4);
+    for (int64_t at = each * warp; at < rows; at += 4 * each)
+      body(at, each);
   }
 
   /// Goes on elsewhere than at the next instruction.

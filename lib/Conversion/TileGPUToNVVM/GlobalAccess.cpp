@@ -110,7 +110,7 @@ void gpu::forFragmentOrder(
     KernelContext &k, FragType type, const Values &memref, MemRefType memory,
     Values indices, llvm::function_ref<void(int64_t, Value, int64_t)> body) {
   Emitter &e = k.e;
-  constexpr int64_t each = 4, bytes = 4 * each;
+  constexpr int64_t bytes = 16;
   int64_t rank = memory.getRank();
   // Rows follow one another, and fewer of them than 2^32 fit into memory: their
   // number takes a few instructions of 32 bits, where one stride for each index
@@ -123,9 +123,15 @@ void gpu::forFragmentOrder(
   Value inside = e.add(
       e.mul(indices.back(), tile::fragmentOrderRows * int64_t(sizeof(float))),
       e.mul(k.lane, bytes));
-  if (type.getScope() == Scope::Warpgroup)
-    inside = e.add(inside,
-                   e.mul(e.shl(k.role.warpInMember, 4), e.trunc32(rowBytes)));
+  if (type.isHalf()) {
+    // Of two warps, one has the first eight of 16 rows.
+    Value second = e.and_(k.role.warpInMember, 1);
+    Value row = e.shl(e.lshr(k.role.warpInMember, 1), 4);
+    inside = e.add(inside, e.shl(second, 3));
+    inside = e.add(inside, e.mul(row, e.trunc32(rowBytes)));
+  } else if (type.getScope() == Scope::Warpgroup) {
+    inside = e.add(inside, e.mul(k.role.warpRows, e.trunc32(rowBytes)));
+  }
   Value base =
       LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, memref[0]).getResult();
   Value address =
@@ -134,7 +140,7 @@ void gpu::forFragmentOrder(
   for (int64_t block = 0; block < shape.blocks; ++block) {
     Value first = e.add(address, e.mul(rowBytes, block * shape.blockRows));
     for (int64_t at = 0; at < shape.colBlocks; ++at)
-      body((block * shape.colBlocks + at) * each, first,
+      body((block * shape.colBlocks + at) * shape.each(), first,
            at * TargetInfo::warpThreads * bytes);
   }
 }

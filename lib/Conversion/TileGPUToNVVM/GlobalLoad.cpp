@@ -12,6 +12,7 @@
 
 #include "GlobalAccess.h"
 #include "Lowerings.h"
+#include "MatrixAccess.h"
 #include "attn/Dialect/Tile/IR/FragmentOrder.h"
 
 using namespace mlir;
@@ -59,13 +60,15 @@ static Values loadInFragmentOrder(KernelContext &k, FragType frag,
                                   const Values &at) {
   Emitter &e = k.e;
   Values registers;
+  int64_t each = FragShape(frag).each();
   forFragmentOrder(
       k, frag, parts, memref, at, [&](int64_t, Value address, int64_t offset) {
         llvm::append_range(
-            registers, e.assembly("ld.global.v4.f32 {$0, $1, $2, $3}, [$4+" +
-                                      Twine(offset) + "];",
-                                  "=f,=f,=f,=f,l", {address},
-                                  SmallVector<Type>(4, e.f32)));
+            registers, e.assembly("ld.global.v" + Twine(each) + ".f32 " +
+                                      operandList(0, each) + ", [$" +
+                                      Twine(each) + "+" + Twine(offset) + "];",
+                                  each == 4 ? "=f,=f,=f,=f,l" : "=f,=f,l",
+                                  {address}, SmallVector<Type>(each, e.f32)));
       });
   return registers;
 }

@@ -12,6 +12,7 @@
 
 #include "GlobalAccess.h"
 #include "Lowerings.h"
+#include "MatrixAccess.h"
 #include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "llvm/Support/FormatVariadic.h"
 
@@ -88,14 +89,16 @@ static void writeInFragmentOrder(KernelContext &k, FragType frag,
                                  MemRefType memref, const Values &at,
                                  bool reduce) {
   StringRef name = reduce ? "red.relaxed.gpu.global.add" : "st.global";
-  forFragmentOrder(k, frag, parts, memref, at,
-                   [&](int64_t i, Value address, int64_t offset) {
-                     k.e.assembly(name + ".v4.f32 [$0+" + Twine(offset) +
-                                      "], {$1, $2, $3, $4};",
-                                  "l,f,f,f,f",
-                                  {address, registers[i], registers[i + 1],
-                                   registers[i + 2], registers[i + 3]});
-                   });
+  forFragmentOrder(
+      k, frag, parts, memref, at,
+      [&](int64_t i, Value address, int64_t offset) {
+        int64_t each = FragShape(frag).each();
+        Values inputs = {address};
+        llvm::append_range(inputs, ArrayRef(registers).slice(i, each));
+        k.e.assembly(name + ".v" + Twine(each) + ".f32 [$0+" + Twine(offset) +
+                         "], " + operandList(1, each) + ";",
+                     each == 4 ? "l,f,f,f,f" : "l,f,f", inputs);
+      });
 }
 
 namespace {
@@ -316,7 +319,8 @@ void FragmentWriter::writeIfAligned(int64_t bytes,
 void FragmentWriter::write() {
   simplifyBounds();
   if (reduce && k.target.hasRoles() && access.colsAreContiguous &&
-      memory.isF32() && frag.getElementType().isF32() && isInOrOut(4)) {
+      memory.isF32() && !frag.isHalf() && frag.getElementType().isF32() &&
+      isInOrOut(4)) {
     // Memory without strides is the plan's own, and begins at a multiple of
     // more: no branch keeps products in flight from the wait behind it.
     if (memref.getLayout().isIdentity() && hasRowsOf(4))

@@ -21,8 +21,14 @@ bool gpu::isPacked(FragType type) {
 }
 
 FragShape::FragShape(FragType type)
-    : blocks(type.getRows() / blockRowsOf(type.getScope())),
-      colBlocks(type.getCols() / 8), blockRows(blockRowsOf(type.getScope())) {}
+    : colBlocks(type.getCols() / 8), blockRows(blockRowsOf(type.getScope())),
+      rowsOfThread(2) {
+  if (type.isHalf()) {
+    blockRows /= 2;
+    rowsOfThread = 1;
+  }
+  blocks = type.getRows() / blockRows;
+}
 
 KernelContext::KernelContext(KernelOp kernel, const TargetInfo &target)
     : kernel(kernel), target(target), e(kernel.getContext()) {}
@@ -78,7 +84,8 @@ int64_t KernelContext::registerCount(Type type) {
     return frag.getRegisters();
   auto vec = cast<VecType>(type);
   if (vec.getAxis() == Axis::Row)
-    return vec.getSize() / blockRowsOf(vec.getScope()) * 2;
+    return std::max<int64_t>(vec.getSize() * 2 / blockRowsOf(vec.getScope()),
+                             1);
   return vec.getSize() / 8 * 2;
 }
 

@@ -50,8 +50,9 @@ struct RoleContext {
   int64_t warps = 0, firstWarp = 0;
   /// Number of the member (warp or warpgroup) and of the warp within it.
   Value member, warpInMember, warpInRole;
-  /// Row and column of accumulator element 0.
-  Value row, col;
+  /// The first row of the warp's in a tile of its member, and row and column of
+  /// accumulator element 0.
+  Value warpRows, row, col;
   /// Whether this is the thread that acts for its member.
   Value elected;
 };
@@ -61,13 +62,18 @@ struct FragShape {
   explicit FragShape(tg::FragType type);
   int64_t blocks, colBlocks; // Blocks of M rows, of 8 columns.
   int64_t blockRows;
-  int64_t elements() const { return blocks * colBlocks * 4; }
-  int64_t rowKeys() const { return blocks * 2; }
+  /// Rows of a block that a thread has elements of: two that are 8 apart, or
+  /// the first of them.
+  int64_t rowsOfThread;
+  /// Elements of a thread in 8 columns of a block.
+  int64_t each() const { return 2 * rowsOfThread; }
+  int64_t elements() const { return blocks * colBlocks * each(); }
+  int64_t rowKeys() const { return blocks * rowsOfThread; }
   int64_t colKeys() const { return colBlocks * 2; }
   int64_t rowKey(int64_t i) const {
-    return i / (colBlocks * 4) * 2 + i / 2 % 2;
+    return i / (colBlocks * each()) * rowsOfThread + i / 2 % rowsOfThread;
   }
-  int64_t colKey(int64_t i) const { return i / 4 % colBlocks * 2 + i % 2; }
+  int64_t colKey(int64_t i) const { return i / each() % colBlocks * 2 + i % 2; }
 };
 int64_t blockRowsOf(tg::Scope scope);
 /// How far an element of a column key is from the first column of its thread.

@@ -102,6 +102,19 @@ LLVM::LLVMFuncOp KernelLowering::createFunction() {
 /// The name of dynamic shared memory in every kernel module.
 static constexpr StringRef sharedName = "attn_shared";
 
+/// Whether fragments of a role have eight rows of each warp, as all have then.
+static bool hasHalves(RoleOp role) {
+  return role
+      .walk([](Operation *op) {
+        bool isHalf = llvm::any_of(op->getResultTypes(), [](Type type) {
+          auto frag = dyn_cast<FragType>(type);
+          return frag && frag.isHalf();
+        });
+        return isHalf ? WalkResult::interrupt() : WalkResult::advance();
+      })
+      .wasInterrupted();
+}
+
 LogicalResult KernelLowering::run() {
   for (auto scheduler : kernel.getOps<SchedulerOp>())
     persistent |= scheduler.getKind() != ScheduleKind::Grid;
@@ -144,6 +157,8 @@ LogicalResult KernelLowering::run() {
   warp = e.shuffleIndex(e.lshr(thread, 5), 0);
   lane = e.and_(thread, 31);
   lane0 = e.eq(lane, 0);
+  if (llvm::any_of(kernel.getOps<RoleOp>(), hasHalves))
+    declareOtherRows(e);
 
   for (Operation &op : kernel.getBody().front().without_terminator())
     if (!isa<RoleOp>(op) && failed(lowerOp(&op)))
@@ -254,7 +269,8 @@ LogicalResult KernelLowering::lowerRole(RoleOp op) {
   role.warpInRole = e.add(warp, -role.firstWarp);
   role.member = isGroup ? e.lshr(role.warpInRole, 2) : role.warpInRole;
   role.warpInMember = isGroup ? e.and_(warp, groupWarps - 1) : e.c32(0);
-  role.row = e.add(e.shl(role.warpInMember, 4), e.lshr(lane, 2));
+  role.warpRows = e.shl(role.warpInMember, hasHalves(op) ? 3 : 4);
+  role.row = e.add(role.warpRows, e.lshr(lane, 2));
   role.col = e.shl(e.and_(lane, 3), 1);
   role.elected = isGroup
                      ? e.eq(e.and_(thread, TargetInfo::warpgroupThreads - 1), 0)

@@ -130,6 +130,8 @@ LogicalResult lowerOrderedReduce(KernelContext &k, tg::ReduceOp op);
 
 // WarpgroupProducts.cpp, WarpProducts.cpp, MultiplyAdd.cpp: matrix products.
 LogicalResult lower(KernelContext &k, tg::MmaIssueOp op);
+/// At the start of a kernel with products of half of their rows.
+void declareOtherRows(Emitter &e);
 LogicalResult lower(KernelContext &k, tg::MmaWaitOp op);
 LogicalResult lower(KernelContext &k, tg::MmaSyncOp op);
 LogicalResult lowerMultiplyAdd(KernelContext &k, tg::MmaSyncOp op);

@@ -27,10 +27,14 @@ namespace attn::gpu {
 class MatrixDescriptor {
 public:
   /// Of a swizzled view; `kIsRow` where K runs along its rows (a right
-  /// operand).
-  MatrixDescriptor(mlir::tile_gpu::SmemType view, bool kIsRow)
-      : transposed(view.getTransposed() != kIsRow), swizzle(view.getSwizzle()),
-        panelBytes(view.getPitch() * swizzle) {}
+  /// operand). With `isHalf`, of a left operand of 32 rows that is stored along
+  /// K, every second 8 rows of the product's 64 are the next 8 of these; those
+  /// between them are four rows of either side, and the last ones end four rows
+  /// behind the tile.
+  MatrixDescriptor(mlir::tile_gpu::SmemType view, bool kIsRow,
+                   bool isHalf = false)
+      : transposed(view.getTransposed() != kIsRow), isHalf(isHalf),
+        swizzle(view.getSwizzle()), panelBytes(view.getPitch() * swizzle) {}
 
   /// Whether the operand is stored along its other axis than K.
   bool isTransposed() const { return transposed; }
@@ -38,7 +42,7 @@ public:
   /// All bits but the address.
   uint64_t getBits() const {
     uint64_t mode = swizzle == 128 ? 1 : swizzle == 64 ? 2 : 3;
-    uint64_t stride = 8 * swizzle;
+    uint64_t stride = (isHalf ? 4 : 8) * swizzle;
     // Ignored along K; 1 is what it is set to by custom.
     uint64_t leading = transposed ? panelBytes : 16;
     return mode << 62 | stride >> 4 << 32 | (leading >> 4 & 0x3fff) << 16;
@@ -60,7 +64,7 @@ public:
   }
 
 private:
-  bool transposed;
+  bool transposed, isHalf;
   int64_t swizzle, panelBytes;
 };
 

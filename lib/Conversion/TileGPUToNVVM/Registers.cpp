@@ -37,8 +37,8 @@ LogicalResult gpu::lower(KernelContext &k, FragPadOp op) {
   Emitter &e = k.e;
   FragShape from(op.getValue().getType()), to(op.getResult().getType());
   Values held = k.of(op.getValue()), padded;
-  int64_t each = from.colBlocks * 4, wide = to.colBlocks * 4;
-  int64_t before = op.getFirst() / 8 * 4;
+  int64_t each = from.colBlocks * from.each(), wide = to.colBlocks * to.each();
+  int64_t before = op.getFirst() / 8 * from.each();
   for (int64_t block = 0; block < from.blocks; ++block) {
     padded.append(before, e.cf(0.0f));
     padded.append(held.begin() + block * each,
@@ -52,8 +52,8 @@ LogicalResult gpu::lower(KernelContext &k, FragPadOp op) {
 LogicalResult gpu::lower(KernelContext &k, FragColsOp op) {
   FragShape from(op.getValue().getType()), to(op.getResult().getType());
   Values held = k.of(op.getValue()), part;
-  int64_t wide = from.colBlocks * 4, each = to.colBlocks * 4;
-  int64_t before = op.getFirst() / 8 * 4;
+  int64_t wide = from.colBlocks * from.each(), each = to.colBlocks * to.each();
+  int64_t before = op.getFirst() / 8 * from.each();
   for (int64_t block = 0; block < from.blocks; ++block) {
     auto first = held.begin() + block * wide + before;
     part.append(first, first + each);

@@ -36,6 +36,8 @@ LogicalResult gpu::lower(KernelContext &k, FragLoadOp op) {
   OperandLoader loader(e, k.role, k.lane, tile, k.scalar(op.getTile()),
                        frag.getLayout(), frag.getScope());
   Values registers;
+  if (frag.isHalf())
+    return unsupported(op, "64 rows of a warpgroup, or the rows of a warp");
   if (frag.getLayout() == Layout::A) {
     FragShape shape(frag);
     for (int64_t block = 0; block < shape.blocks; ++block)
@@ -63,10 +65,15 @@ LogicalResult gpu::storeFragment(KernelContext &k, Operation *op, FragType frag,
   Emitter &e = k.e;
   FragShape shape(frag);
   int64_t colBlocks = shape.colBlocks;
-  // Matrix i of four: rows 8 (i % 2) on, columns 8 (i / 2) on.
+  // Matrix i of four: rows 8 (i % 2) on, columns 8 (i / 2) on; of half a
+  // fragment columns 8 i on.
   Value low = e.and_(e.lshr(k.lane, 3), 1), high = e.lshr(k.lane, 4);
-  Value warpRows = e.shl(k.role.warpInMember, 4);
-  Value warpChunks = e.shl(k.role.warpInMember, 1);
+  if (frag.isHalf()) {
+    low = e.c32(0);
+    high = e.lshr(k.lane, 3);
+  }
+  Value warpRows = k.role.warpRows;
+  Value warpChunks = e.lshr(warpRows, 3);
   bool isGroup = frag.getScope() == Scope::Warpgroup;
   if (!k.target.hasMatrixStore) {
     if (transposed)
@@ -83,8 +90,9 @@ LogicalResult gpu::storeFragment(KernelContext &k, Operation *op, FragType frag,
     rowBase = e.add(rowBase, pair);
     Value swizzled = e.shl(exchange, 4);
     for (int64_t i = 0, n = registers.size(); i < n; ++i) {
-      int64_t block = i / (colBlocks * 2), col = i / 2 % colBlocks;
-      int64_t offset = (block * shape.blockRows + i % 2 * 8) * form.rowBytes;
+      int64_t key = shape.rowKey(2 * i), col = shape.colKey(2 * i) / 2;
+      int64_t offset =
+          (key / 2 * shape.blockRows + key % 2 * 8) * form.rowBytes;
       Value chunk = e.c32(col * 16);
       if (form.swizzle) {
         offset += col / form.chunks * form.panelBytes;
@@ -100,12 +108,15 @@ LogicalResult gpu::storeFragment(KernelContext &k, Operation *op, FragType frag,
                       isGroup && !transposed ? warpRows : Value(),
                       isGroup && transposed ? warpChunks : Value());
   for (int64_t block = 0; block < shape.blocks; ++block)
-    for (int64_t col = 0; col < colBlocks; col += 2) {
-      int64_t count = std::min<int64_t>(2, colBlocks - col) * 2;
+    for (int64_t col = 0, count; col < colBlocks;
+         col += count / shape.rowsOfThread) {
+      count = 4;
+      while (count > (colBlocks - col) * shape.rowsOfThread)
+        count /= 2;
       int64_t rowBlock = block * shape.blockRows / 8;
       Values inputs = {transposed ? access.address(col, rowBlock)
                                   : access.address(rowBlock, col)};
-      int64_t first = (block * colBlocks + col) * 2;
+      int64_t first = (block * colBlocks + col) * shape.rowsOfThread;
       std::string constraints = "r";
       for (int64_t i = 0; i < count; ++i) {
         inputs.push_back(registers[first + i]);
@@ -156,6 +167,8 @@ static LogicalResult storeToTile(KernelContext &k, FragStoreOp op) {
   Value base = k.scalar(op.getTile());
   bool isWide = frag.getElementType().isF32();
   if (op.getFragmentOrder()) {
+    if (frag.isHalf())
+      return unsupported(op, "64 rows of a warpgroup in fragment order");
     storeInFragmentOrder(k, op, base, registers);
     return success();
   }
@@ -177,8 +190,8 @@ static LogicalResult storeToTile(KernelContext &k, FragStoreOp op) {
   Value chunkBit = e.and_(e.lshr(k.lane, 1), 1);
   Value swizzled = e.add(e.shl(e.xor_(exchange, chunkBit), 4), half);
   for (int64_t i = 0, n = registers.size(); i < n; i += 2) {
-    int64_t block = i / (shape.colBlocks * 4), col = i / 4 % shape.colBlocks;
-    int64_t offset = (block * shape.blockRows + i / 2 % 2 * 8) * form.rowBytes;
+    int64_t key = shape.rowKey(i), col = shape.colKey(i) / 2;
+    int64_t offset = (key / 2 * shape.blockRows + key % 2 * 8) * form.rowBytes;
     int64_t chunk = col * 2;
     Value within = swizzled;
     if (form.swizzle) {

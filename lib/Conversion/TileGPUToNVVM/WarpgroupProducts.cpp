@@ -20,6 +20,9 @@ using namespace mlir::tile_gpu;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
+/// Registers of the accumulators that nobody has, of half of a product's rows.
+static constexpr llvm::StringLiteral otherRowsName = "otherRows";
+
 static std::string registerList(int64_t first, int64_t count) {
   std::string text = "{";
   for (int64_t i = 0; i < count; ++i)
@@ -108,7 +111,7 @@ public:
         width(op.getAcc() ? tile::getLiveWidth(op, accType.getCols())
                           : accType.getCols()) {
     if (auto tile = dyn_cast<SmemType>(op.getA().getType()))
-      left.emplace(tile, /*kIsRow=*/false);
+      left.emplace(tile, /*kIsRow=*/false, accType.isHalf());
   }
   void build();
 
@@ -117,7 +120,8 @@ private:
   void addStep(int64_t block, int64_t step);
   void addRamp();
   std::string operand(int64_t i) const { return "$" + std::to_string(i); }
-  int64_t perBlock() const { return shape.colBlocks * 4; }
+  std::string leftRegisters(int64_t block, int64_t step);
+  std::string accumulators(int64_t block, int64_t columns) const;
 
   KernelContext &k;
   Emitter &e;
@@ -130,7 +134,7 @@ private:
   int64_t width;
   Values inputs;
   std::string text, constraints;
-  int64_t bOperand = 0, rampOperand = 0;
+  int64_t bOperand = 0, rampOperand = 0, zeroOperand = 0;
 };
 } // namespace
 
@@ -152,6 +156,11 @@ void ProductText::addOperands() {
   bOperand = shape.elements() + int64_t(inputs.size());
   inputs.push_back(descriptorAt(k, right, k.scalar(op.getB())));
   constraints += "l";
+  zeroOperand = shape.elements() + int64_t(inputs.size());
+  if (!left && accType.isHalf()) {
+    inputs.push_back(e.c32(0));
+    constraints += ",r";
+  }
   rampOperand = shape.elements() + int64_t(inputs.size());
   if (!op.getRamp())
     return;
@@ -164,9 +173,34 @@ void ProductText::addOperands() {
   constraints += ",r,r,l";
 }
 
+/// Of the first columns of a block of rows. Of half of the rows, the others'
+/// stay in one place from one sum to the next (declareOtherRows).
+std::string ProductText::accumulators(int64_t block, int64_t columns) const {
+  int64_t first = block * shape.colBlocks * shape.each();
+  if (!accType.isHalf())
+    return registerList(first, columns / 8 * shape.each());
+  std::string text = "{", other = left ? "other" : otherRowsName.str();
+  for (int64_t i = 0; i < columns / 4; i += 2) {
+    for (int64_t at : {i, i + 1})
+      text += (at ? "," : "") + operand(first + at);
+    for (int64_t at : {i, i + 1})
+      text += "," + other + std::to_string(at);
+  }
+  return text + "}";
+}
+
+/// Of a, for a step along K. Rows that nobody has are zeros.
+std::string ProductText::leftRegisters(int64_t block, int64_t step) {
+  int64_t held = op.getB().getType().getRows() / MmaShape::warpgroup().k;
+  int64_t first = shape.elements() + (block * held + step) * shape.each();
+  if (!accType.isHalf())
+    return registerList(first, shape.each());
+  return "{" + operand(first) + "," + operand(zeroOperand) + "," +
+         operand(first + 1) + "," + operand(zeroOperand) + "}";
+}
+
 void ProductText::addStep(int64_t block, int64_t step) {
   SmemType b = op.getB().getType();
-  int64_t unit = MmaShape::warpgroup().k, held = b.getRows() / unit;
   std::string name = b.getElementType().isBF16() ? "bf16" : "f16";
   std::string a = "da";
   if (left)
@@ -177,11 +211,10 @@ void ProductText::addStep(int64_t block, int64_t step) {
             ";\nmov.b32 high, " + std::to_string(left->getBits() >> 32) +
             ";\nmov.b64 da, {low, high};\n";
   else
-    a = registerList(shape.elements() + (block * held + step) * 4, 4);
+    a = leftRegisters(block, step);
   text += "wgmma.mma_async.sync.aligned.m64n" + std::to_string(width) +
-          "k16.f32." + name + "." + name + " " +
-          registerList(block * perBlock(), width / 8 * 4) + ", " + a +
-          ", db, p, 1, 1";
+          "k16.f32." + name + "." + name + " " + accumulators(block, width) +
+          ", " + a + ", db, p, 1, 1";
   if (left)
     text += left->isTransposed() ? ", 1" : ", 0";
   text += right.isTransposed() ? ", 1;\n" : ", 0;\n";
@@ -193,7 +226,7 @@ void ProductText::addRamp() {
   for (int64_t block = 0; op.getRamp() && block < shape.blocks; ++block)
     text += "setp.ne.b32 p, 1, 0;\nwgmma.mma_async.sync.aligned.m64n" +
             std::to_string(accType.getCols()) + "k16.f32.bf16.bf16 " +
-            registerList(block * perBlock(), perBlock()) + ", {" + parts + "," +
+            accumulators(block, accType.getCols()) + ", {" + parts + "," +
             parts + "," + zero + "," + zero + "}, " + operand(rampOperand + 2) +
             ", p, 1, 1, 0;\n";
 }
@@ -203,6 +236,8 @@ void ProductText::build() {
   int64_t steps = tile::getLiveDepth(op, op.getB().getType().getRows()) /
                   MmaShape::warpgroup().k;
   text = "{\n.reg .b64 da, db;\n.reg .b32 low, high;\n.reg .pred p;\n";
+  if (left && accType.isHalf())
+    text += ".reg .f32 other<" + std::to_string(accType.getCols() / 4) + ">;\n";
   text += startsFromZero ? "setp.ne.b32 p, 0, 0;\n" : "setp.ne.b32 p, 1, 0;\n";
   text += "wgmma.fence.sync.aligned;\n";
   addOperands();
@@ -225,6 +260,15 @@ void ProductText::build() {
   }
   SmallVector<Type> types(shape.elements(), e.f32);
   k.set(op.getToken(), e.assembly(text, constraints, inputs, types));
+}
+
+/// Sums of half of a product's rows would leave the assembler to move what is
+/// held to another place, or to spill, if the registers between them were
+/// others in each product.
+void gpu::declareOtherRows(Emitter &e) {
+  e.assembly(".reg .f32 " + otherRowsName + "<" +
+                 Twine(MmaShape::warpgroup().nMax / 4) + ">;",
+             "", {});
 }
 
 LogicalResult gpu::lower(KernelContext &k, MmaIssueOp op) {

@@ -2,7 +2,7 @@
 
 // Types: what their parameters may be.
 
-// expected-error @below {{expected the rows of a warpgroup acc fragment to be a multiple of 64, but got 16}}
+// expected-error @below {{expected the rows of a warpgroup acc fragment to be a multiple of 32, but got 16}}
 func.func private @frag_rows(!tile_gpu.frag<16x8xf32, acc>)
 
 // -----

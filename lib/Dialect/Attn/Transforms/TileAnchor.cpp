@@ -114,6 +114,8 @@ static bool rowsHaveK(const ReductionContext &ctx, const KeyTile &tile) {
       isGpu(ctx)
           ? ctx.target.hasRoles() &&
                 (ctx.schedule.getRows() == ctx.target.productShape().m ||
+                 ::attn::rowsAreHalf(ctx.schedule.getBlockQ(),
+                                     ctx.schedule.getRows(), ctx.target) ||
                  warpsHaveKeys(ctx) ||
                  ::attn::rowsAreColumns(ctx.schedule.getRows(),
                                         ctx.schedule.getBlockV(), ctx.target))

@@ -19,6 +19,7 @@
 #include "TileRotary.h"
 #include "TileSteps.h"
 #include "TurnRows.h"
+#include "attn/Analysis/FewRows.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -360,7 +361,9 @@ KeyRangeProblem mlir::attn::describeRanges(ReductionContext &ctx) {
 bool mlir::attn::pipelined(const ReductionContext &ctx) {
   return isGpu(ctx) && ctx.target.hasRoles() &&
          (ctx.lists.tiles || !ctx.mask || ctx.mask->facts().hullIsExact) &&
-         ctx.schedule.getRows() == ctx.target.productShape().m;
+         (ctx.schedule.getRows() == ctx.target.productShape().m ||
+          ::attn::rowsAreHalf(ctx.schedule.getBlockQ(), ctx.schedule.getRows(),
+                              ctx.target));
 }
 
 /// The next work tile is fetched late, unless the schedule says otherwise.

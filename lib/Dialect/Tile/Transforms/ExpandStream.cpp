@@ -18,6 +18,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/Tile/Transforms/Passes.h"
@@ -426,7 +427,9 @@ struct ExpandStreamPass
       bool isPeeled =
           op.getCoreLower() && schedule.getLoop() == LoopShape::peeled;
       bool apart = target->hasRoles() &&
-                   schedule.getRows() == target->productShape().m &&
+                   (schedule.getRows() == target->productShape().m ||
+                    ::attn::rowsAreHalf(schedule.getBlockQ(),
+                                        schedule.getRows(), *target)) &&
                    op.getClassify().empty() && (isPeeled || op.getNumPartial());
       numApart += apart;
       ++numExpanded;

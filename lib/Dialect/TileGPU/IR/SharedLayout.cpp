@@ -280,6 +280,25 @@ bool SharedLayout::hasPlaces() const {
          llvm::any_of(numbers, [](auto &piece) { return piece.first >= 0; });
 }
 
+/// Of the left operand of a product of half of its rows, the product reads four
+/// rows more, for rows that nobody has.
+static int64_t bytesReadBehind(Operation *kernel, const SharedPiece &piece) {
+  auto ring = dyn_cast<RingCreateOp>(piece.owner);
+  if (!ring || !piece.isTile())
+    return 0;
+  SmemType tile = ring.getRing().getType().getTiles()[piece.index];
+  bool isLeft = kernel
+                    ->walk([&](MmaIssueOp op) {
+                      bool isHalf =
+                          op.getToken().getType().getFragType().isHalf();
+                      return isHalf && op.getA().getType() == tile
+                                 ? WalkResult::interrupt()
+                                 : WalkResult::advance();
+                    })
+                    .wasInterrupted();
+  return isLeft ? 4 * tile.getSwizzle() : 0;
+}
+
 void SharedLayout::allocate() {
   SmallVector<SharedPiece *> order;
   for (SharedPiece &piece : pieces)
@@ -301,6 +320,9 @@ void SharedLayout::allocate() {
     piece->offset = llvm::alignTo(bytes, piece->align);
     bytes = piece->offset + piece->bytes;
   }
+  for (SharedPiece *piece : order)
+    bytes = std::max(bytes, piece->offset + piece->bytes +
+                                bytesReadBehind(kernel, *piece));
   int64_t next = 1; // Barrier 0 is the whole block's.
   for (BarrierPiece &piece : numbers) {
     piece.first = next;

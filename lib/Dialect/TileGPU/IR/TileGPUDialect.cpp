@@ -211,6 +211,8 @@ LogicalResult FragType::verify(EmitError emitError, int64_t rows, int64_t cols,
            << "expected an operand fragment of bf16 or f16, but got "
            << element;
   int64_t rowStep = layout == Layout::B ? shape.k : shape.m;
+  if (scope == Scope::Warpgroup && rows < shape.m)
+    rowStep = shape.m / 2;
   int64_t colStep = layout == Layout::A ? shape.k : shape.nStep;
   if (rounded)
     colStep = MmaShape::warpTf32().k;
@@ -228,6 +230,11 @@ LogicalResult FragType::verify(EmitError emitError, int64_t rows, int64_t cols,
     return emitError() << "expected a fragment of at most " << most
                        << " elements, but got " << rows << "x" << cols;
   return success();
+}
+
+bool FragType::isHalf() const {
+  return getScope() == Scope::Warpgroup &&
+         getRows() < ::attn::MmaShape::warpgroup().m;
 }
 
 int64_t FragType::getRegisters() const {
@@ -297,6 +304,8 @@ LogicalResult VecType::verify(EmitError emitError, int64_t size, Type element,
   const MmaShape shape =
       scope == Scope::Warp ? MmaShape::warp() : MmaShape::warpgroup();
   int64_t step = axis == Axis::Row ? shape.m : shape.nStep;
+  if (axis == Axis::Row && scope == Scope::Warpgroup && size < shape.m)
+    step = shape.m / 2;
   if (size <= 0 || size % step)
     return emitError() << "expected the size of a " << stringifyScope(scope)
                        << " " << stringifyAxis(axis)

@@ -415,21 +415,22 @@ bool RolesAnalysis::analyseSteps(SmallVectorImpl<tile::RowsOp> &steps) {
     plan.turned = schedule && ::attn::rowsAreColumns(
                                   plan.rows, schedule.getBlockV(), target);
     bool areColumns = ::attn::warpsHaveKeys(plan.rows, target) || plan.turned;
-    if ((plan.rows != unit.m && !areColumns) || plan.blockQ % plan.rows ||
-        (areColumns && plan.blockQ != plan.rows) ||
+    bool isOne = areColumns || plan.isHalf();
+    if ((plan.rows != unit.m && !isOne) || plan.blockQ % plan.rows ||
+        (isOne && plan.blockQ != plan.rows) ||
         (rows != steps[0] &&
          type.getRows() !=
              cast<tile::TileType>(steps[0].getOuts()[0].getType()).getRows()))
       return false;
   }
   plan.keyWarps = countKeyWarps(plan, steps, target);
-  return plan.rows == unit.m || plan.turned || plan.keyWarps;
+  return plan.rows == unit.m || plan.isHalf() || plan.turned || plan.keyWarps;
 }
 
 /// What warpgroups do together: sharing channels, exchanging weights, turning
 /// keys.
 bool RolesAnalysis::analyseTeamwork() {
-  if (!analyseShares())
+  if (!analyseShares() || (plan.isHalf() && plan.sharers > 1))
     return false;
   bool canExchange = true;
   kernel.walk([&](tile::DotOp dot) {

@@ -13,6 +13,7 @@
 #ifndef ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_SPECIALIZEROLES_H
 #define ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_SPECIALIZEROLES_H
 
+#include "attn/Analysis/FewRows.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -196,6 +197,8 @@ struct RolesPlan {
   SmemType getMergedTile(MLIRContext *context) const;
   static constexpr int64_t keysOfWarp = 16;
 
+  /// Whether a warpgroup has eight rows of each warp alone.
+  bool isHalf() const { return rows == ::attn::halfRows; }
   int64_t members() const {
     return keyWarps ? keyWarps : blockQ / rows * sharers;
   }

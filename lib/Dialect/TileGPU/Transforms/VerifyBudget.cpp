@@ -47,8 +47,10 @@ static int64_t registersOf(Value value) {
     return 0;
   if (auto frag = dyn_cast<FragType>(value.getType()))
     return frag.getRegisters();
-  if (auto token = dyn_cast<TokenType>(value.getType()))
-    return token.getFragType().getRegisters();
+  if (auto token = dyn_cast<TokenType>(value.getType())) {
+    FragType frag = token.getFragType();
+    return frag.getRegisters() * (frag.isHalf() ? 2 : 1);
+  }
   return 0;
 }
 

@@ -27,6 +27,10 @@ def TileGPU_FragType : TileGPU_Type<"Frag", "frag"> {
     is MxK, `b` is KxN, `acc` is MxN. An `acc` fragment may also hold i1 or i32,
     one register for each element. A warp's `a` fragment may be of tf32, one
     register for each as well.
+
+    A warpgroup's `acc` or `a` fragment of 32 rows is half of one of 64: row r is
+    row r modulo 8 of what warp r / 8 has, and nothing is computed for the other
+    eight rows of each warp. Only products have registers for them.
   }];
   let parameters = (ins "int64_t":$rows, "int64_t":$cols,
                         "::mlir::Type":$elementType,
@@ -37,6 +41,8 @@ def TileGPU_FragType : TileGPU_Type<"Frag", "frag"> {
   let extraClassDeclaration = [{
     /// 32-bit registers of each thread that hold this fragment.
     int64_t getRegisters() const;
+    /// Whether each warp of a warpgroup has the first eight of its 16 rows.
+    bool isHalf() const;
   }];
 }
 
