@@ -232,4 +232,5 @@ void ::attn::askAhead(KernelOp kernel, LaunchOp launch,
     for (WaitDependenciesOp wait : waits)
       FirstCopies(kernel, launch, wait, target).ask();
   }
+  ::attn::copyFirst(kernel);
 }

@@ -13,6 +13,10 @@
 
 namespace attn {
 
+/// Rows of a block at most for which copies are hastened: what more multiply
+/// comes in time.
+inline constexpr int64_t fewRows = 16;
+
 /// A copy that is asked for, and the tensor behind its map.
 struct Copy {
   mlir::tile_gpu::RingLoadOp load;
@@ -41,6 +45,9 @@ void askAhead(mlir::tile_gpu::KernelOp kernel, mlir::tile_gpu::LaunchOp launch,
 /// The same where memory says what an item is, by a warp of its own.
 void guessAhead(mlir::tile_gpu::KernelOp kernel,
                 mlir::tile_gpu::LaunchOp launch, const TargetInfo &target);
+
+/// Lets warps that copy find the first tiles of such an item themselves.
+void copyFirst(mlir::tile_gpu::KernelOp kernel);
 
 } // namespace attn
 

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AskAhead.h"
+#include "GuessItem.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -52,7 +53,7 @@ public:
                 const ::attn::TargetInfo &target)
       : kernel(kernel), launch(launch), wait(wait),
         scheduler(cast<SchedulerOp>(wait->getParentOp())), target(target),
-        b(scheduler) {}
+        guessed(kernel, wait), b(scheduler) {}
   void ask();
 
 private:
@@ -66,14 +67,15 @@ private:
   bool createRole();
   void askFor(Steps &steps);
   SmallVector<Copy> listCopies(Block::iterator begin, Block::iterator end);
-  Value guess(Value value, IRMapping &known);
+  Value guess(Value value, IRMapping &known) {
+    return guessed.guess(b, value, known);
+  }
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, wait.getLoc(), value);
   }
   Value compare(arith::CmpIPredicate predicate, Value x, Value y) {
     return arith::CmpIOp::create(b, wait.getLoc(), predicate, x, y);
   }
-  Value endOf(Steps &steps, IRMapping &known);
   std::optional<SmallVector<Value>> guessIndices(Copy copy, IRMapping &known);
   void askForTile(Copy copy, ValueRange indices, Value end);
   void askForPages(Copy copy, ValueRange indices, int64_t tiles, Value before);
@@ -83,12 +85,10 @@ private:
   WaitDependenciesOp wait;
   SchedulerOp scheduler;
   const ::attn::TargetInfo &target;
+  ::attn::ItemGuess guessed;
   OpBuilder b;
-  /// The items that blocks begin with, and the role that asks, with its loop
-  /// over that of its block.
-  SchedulerOp first;
+  /// The role that asks, of the item that its block begins with.
   RoleOp role;
-  ForeachOp item;
 };
 
 } // namespace
@@ -129,60 +129,6 @@ std::optional<GuessedCopies::Steps> GuessedCopies::findSteps() {
                          [&](Copy own) { return own.memref == copy.memref; });
   });
   return steps;
-}
-
-/// A value of the search for an item, or of a loop that copies, as it can be
-/// told ahead of the wait; null if it cannot.
-Value GuessedCopies::guess(Value value, IRMapping &known) {
-  if (Value there = known.lookupOrNull(value))
-    return there;
-  Block *body = &kernel.getBody().front();
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
-    Block *owner = argument.getOwner(), *search = wait->getBlock();
-    unsigned number = argument.getArgNumber(), tile = search->getNumArguments();
-    if (owner == body)
-      return value;
-    bool isItem = isa<ForeachOp>(owner->getParentOp());
-    if (number < tile && (isItem || owner == search))
-      return item.getBody().getArgument(number);
-    // What the schedule says of an item.
-    ValueRange found = search->getTerminator()->getOperands();
-    return isItem && number - tile < found.size()
-               ? guess(found[number - tile], known)
-               : Value();
-  }
-  Operation *op = value.getDefiningOp();
-  if (op->getBlock() == body)
-    return op->isBeforeInBlock(scheduler) ? value : Value();
-  auto load = dyn_cast<memref::LoadOp>(op);
-  if (op->getNumRegions() ||
-      (!load && !isMemoryEffectFree(op) && !isa<memref::DimOp>(op)) ||
-      (load && !load.getType().isInteger(32)))
-    return {};
-  IRMapping operands;
-  for (Value operand : op->getOperands()) {
-    Value there = guess(operand, known);
-    if (!there)
-      return {};
-    operands.map(operand, there);
-  }
-  Operation *clone = b.clone(*op, operands);
-  if (load)
-    cast<memref::LoadOp>(clone).setNontemporal(true);
-  for (auto [before, after] : llvm::zip(op->getResults(), clone->getResults()))
-    known.map(before, after);
-  return known.lookup(value);
-}
-
-/// The end of the keys of a loop, and of those that go on behind it.
-Value GuessedCopies::endOf(Steps &steps, IRMapping &known) {
-  Value end = steps.loop.getUpperBound();
-  for (Operation *next = steps.loop->getNextNode(); next;
-       next = next->getNextNode())
-    if (auto more = dyn_cast<scf::ForOp>(next);
-        more && more.getLowerBound() == end)
-      end = more.getUpperBound();
-  return guess(end, known);
 }
 
 std::optional<SmallVector<Value>>
@@ -249,33 +195,20 @@ bool GuessedCopies::createRole() {
   if (!last || warps % groupWarps == 0)
     return false;
   Location loc = wait.getLoc();
-  b.setInsertionPointAfter(scheduler);
-  first = SchedulerOp::create(
-      b, loc, scheduler.getType(), ScheduleKind::Grid, scheduler.getOrder(),
-      /*tickets=*/Value(), scheduler.getTiles(), scheduler.getHeads(),
-      scheduler.getBatch(), scheduler.getSplits(), scheduler.getSection(),
-      /*cluster=*/IntegerAttr(), /*by_parts=*/false, /*place=*/PlaceAttr());
-  SmallVector<Type> four(wait->getBlock()->getArgumentTypes());
-  SmallVector<Location> places(four.size(), loc);
-  b.createBlock(&first.getBody(), {}, four, places);
-  YieldOp::create(b, loc, ValueRange());
   b.setInsertionPointAfter(last);
   role = RoleOp::create(b, loc, "ask", Scope::Warp, 1, last.getRegistersAttr(),
                         /*barrier=*/IntegerAttr());
   b.createBlock(&role.getBody(), {}, {b.getI32Type()}, {loc});
-  item = ForeachOp::create(b, loc, TypeRange(), first, ValueRange(),
-                           /*lead=*/true);
+  ForeachOp item = guessed.createLoop(b, ValueRange());
   YieldOp::create(b, loc, ValueRange());
-  b.createBlock(&item.getBody(), {}, four, places);
-  b.setInsertionPoint(YieldOp::create(b, loc, ValueRange()));
+  b.setInsertionPoint(item.getBody().front().getTerminator());
   return true;
 }
 
 void GuessedCopies::ask() {
   // What many rows multiply comes in time.
-  constexpr int64_t fewRows = 16;
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
-  if (!schedule || schedule.getBlockQ() > fewRows)
+  if (!schedule || schedule.getBlockQ() > ::attn::fewRows)
     return;
   std::optional<Steps> steps = findSteps();
   if (!steps || !createRole())
@@ -283,8 +216,8 @@ void GuessedCopies::ask() {
   askFor(*steps);
   if (!role.walk([](GlobalPrefetchOp) { return WalkResult::interrupt(); })
            .wasInterrupted()) {
+    guessed.eraseLoop();
     role.erase();
-    first.erase();
   }
 }
 
@@ -294,7 +227,7 @@ void GuessedCopies::askFor(Steps &steps) {
   IRMapping known;
   Value begin = guess(steps.loop.getLowerBound(), known);
   Value step = guess(steps.loop.getStep(), known);
-  Value end = endOf(steps, known);
+  Value end = guessed.guessEnd(b, steps.loop, known);
   if (!begin || !step || !end)
     return;
   // Copies ahead of the loop fill the slots.

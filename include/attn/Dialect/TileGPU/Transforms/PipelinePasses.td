@@ -645,7 +645,11 @@ def TileGpuOverlapLaunchesPass
     pages do, a warp that would only fill up a warpgroup (role "ask") reads that
     ahead of the wait, past caches, for blocks of at most 16 rows, and asks by the
     same rule. What it reads may change until the wait is over: it decides what is
-    asked for, and nothing else.
+    asked for, and nothing else. The warps that copy read it ahead of the wait as
+    well, for the first item of their block alone: behind the wait they read it
+    again, with the entries of tables that it names, and where nothing has changed
+    they copy the first tiles, as many as there are slots, before the item is
+    drawn.
 
     Example:
 
