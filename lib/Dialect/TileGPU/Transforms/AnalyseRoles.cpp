@@ -432,6 +432,8 @@ bool RolesAnalysis::analyseSteps(SmallVectorImpl<tile::RowsOp> &steps) {
 bool RolesAnalysis::analyseTeamwork() {
   if (!analyseShares() || (plan.isHalf() && plan.sharers > 1))
     return false;
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  plan.readsOnce = plan.isHalf() && schedule && schedule.getPackHeads();
   bool canExchange = true;
   kernel.walk([&](tile::DotOp dot) {
     if (!isa<tile::RowsOp>(dot->getParentOp()))

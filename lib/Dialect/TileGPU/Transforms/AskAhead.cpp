@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AskAhead.h"
+#include "attn/Analysis/FewRows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -86,6 +87,10 @@ private:
   Value endOf(scf::ForOp steps);
   Value asks(OpBuilder &b, scf::ForOp steps, Value ahead);
   void askFor(scf::ForOp steps, ArrayRef<Copy> copies);
+  bool startsAtZero(Value counter);
+  bool isWhole(RingLoadOp load, Value memref);
+  void askFor(OpBuilder &b, RingLoadOp load, Value memref, IRMapping &mapping);
+  void askForPeeled(scf::IfOp branch);
 
   KernelOp kernel;
   LaunchOp launch;
@@ -105,28 +110,37 @@ bool FirstCopies::isKnown(Value value) {
   return !ancestor || ancestor->isBeforeInBlock(wait);
 }
 
+/// Whether a counter that the loop over items carries is 0 in its first one.
+bool FirstCopies::startsAtZero(Value counter) {
+  auto carried = loop.getRegionIterArgs();
+  auto *first = llvm::find(carried, counter);
+  return first != carried.end() &&
+         matchPattern(loop.getInitial()[first - carried.begin()], m_Zero());
+}
+
+/// Whether a copy, which no other block makes, takes whole rows of a tensor.
+bool FirstCopies::isWhole(RingLoadOp load, Value memref) {
+  ValueRange indices = load.getIndices();
+  if (!load.getEvictFirst() || load.getTable() || load.getBox() ||
+      !matchPattern(indices.back(), m_Zero()))
+    return false;
+  auto type = cast<MemRefType>(memref.getType());
+  return type.getRank() == int64_t(indices.size()) &&
+         !type.isDynamicDim(type.getRank() - 1) &&
+         type.getShape().back() >= load.getTile().getType().getCols();
+}
+
 SmallVector<Copy> FirstCopies::listCopies(scf::ForOp steps) {
   SmallVector<Copy> copies;
-  if (steps.getInitArgs().size() != 1)
-    return copies;
   // Of another item than the first one, the count goes on.
-  auto carried = loop.getRegionIterArgs();
-  auto *first = llvm::find(carried, steps.getInitArgs().front());
-  if (first == carried.end() ||
-      !matchPattern(loop.getInitial()[first - carried.begin()], m_Zero()))
+  if (steps.getInitArgs().size() != 1 ||
+      !startsAtZero(steps.getInitArgs().front()))
     return copies;
   for (auto load : steps.getBody()->getOps<RingLoadOp>()) {
     auto acquire = load.getTile().getDefiningOp<RingAcquireOp>();
     Value memref = ::attn::findTensor(kernel, launch, load);
-    ValueRange indices = load.getIndices();
-    if (!memref || !load.getEvictFirst() || load.getTable() || load.getBox() ||
-        acquire.getCounter() != steps.getRegionIterArgs().front() ||
-        !matchPattern(indices.back(), m_Zero()))
-      continue;
-    auto type = cast<MemRefType>(memref.getType());
-    if (type.getRank() == int64_t(indices.size()) &&
-        !type.isDynamicDim(type.getRank() - 1) &&
-        type.getShape().back() >= load.getTile().getType().getCols())
+    if (memref && isWhole(load, memref) &&
+        acquire.getCounter() == steps.getRegionIterArgs().front())
       copies.push_back({load, memref});
   }
   return copies;
@@ -179,29 +193,72 @@ void FirstCopies::askFor(scf::ForOp steps, ArrayRef<Copy> copies) {
   for (Operation &op : steps.getBody()->without_terminator())
     if (isMemoryEffectFree(&op) && op.getNumRegions() == 0)
       b.clone(op, mapping);
-  for (auto [load, memref] : copies) {
-    SmemType tile = load.getTile().getType();
-    auto indices = llvm::map_to_vector(
-        load.getIndices(), [&](Value x) { return mapping.lookupOrDefault(x); });
-    // All of it exists.
-    int64_t rank = indices.size();
-    Value row =
-        arith::IndexCastOp::create(b, loc, b.getIndexType(), indices[rank - 2]);
-    Value last = arith::AddIOp::create(
-        b, loc, row, arith::ConstantIndexOp::create(b, loc, tile.getRows()));
-    Value rows = memref::DimOp::create(b, loc, memref, rank - 2);
-    auto exists = scf::IfOp::create(
-        b, loc,
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, last, rows),
-        /*withElseRegion=*/false);
-    auto inside = exists.getThenBodyBuilder();
-    GlobalPrefetchOp::create(inside, loc, memref, indices, tile.getRows(),
-                             tile.getCols());
+  for (auto [load, memref] : copies)
+    askFor(b, load, memref, mapping);
+}
+
+/// Asks for a tile, if all of it exists.
+void FirstCopies::askFor(OpBuilder &b, RingLoadOp load, Value memref,
+                         IRMapping &mapping) {
+  Location loc = load.getLoc();
+  SmemType tile = load.getTile().getType();
+  auto indices = llvm::map_to_vector(
+      load.getIndices(), [&](Value x) { return mapping.lookupOrDefault(x); });
+  int64_t rank = indices.size();
+  Value row =
+      arith::IndexCastOp::create(b, loc, b.getIndexType(), indices[rank - 2]);
+  Value last = arith::AddIOp::create(
+      b, loc, row, arith::ConstantIndexOp::create(b, loc, tile.getRows()));
+  Value rows = memref::DimOp::create(b, loc, memref, rank - 2);
+  auto exists = scf::IfOp::create(
+      b, loc,
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle, last, rows),
+      /*withElseRegion=*/false);
+  auto inside = exists.getThenBodyBuilder();
+  GlobalPrefetchOp::create(inside, loc, memref, indices, tile.getRows(),
+                           tile.getCols());
+}
+
+/// Asks for the one tile of an item that is copied ahead of its loops, where a
+/// block has half of a warpgroup's rows (1.02, and 0.99 for as many tiles as
+/// there are slots: docs/performance/gpu-serving.md#Half of the rows).
+void FirstCopies::askForPeeled(scf::IfOp branch) {
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  if (!schedule || !isKnown(branch.getCondition()) ||
+      !::attn::rowsAreHalf(schedule.getBlockQ(), schedule.getRows(), target))
+    return;
+  SmallVector<Copy> copies;
+  Value count;
+  for (auto load : branch.thenBlock()->getOps<RingLoadOp>()) {
+    Value memref = ::attn::findTensor(kernel, launch, load);
+    auto acquire = load.getTile().getDefiningOp<RingAcquireOp>();
+    if (!memref || !isWhole(load, memref) ||
+        !startsAtZero(acquire.getCounter()) ||
+        !llvm::all_of(load.getIndices(), [&](Value x) { return isKnown(x); }))
+      continue;
+    copies.push_back({load, memref});
+    count = acquire.getCounter();
   }
+  if (copies.empty())
+    return;
+  OpBuilder b(wait);
+  Location loc = branch.getLoc();
+  Value isFirst = arith::CmpIOp::create(
+      b, loc, arith::CmpIPredicate::eq, count,
+      arith::ConstantOp::create(b, loc, b.getZeroAttr(count.getType())));
+  auto asks = scf::IfOp::create(
+      b, loc, arith::AndIOp::create(b, loc, isFirst, branch.getCondition()),
+      /*withElseRegion=*/false);
+  b.setInsertionPointToStart(asks.thenBlock());
+  IRMapping none;
+  for (auto [load, memref] : copies)
+    askFor(b, load, memref, none);
 }
 
 void FirstCopies::ask() {
   for (Operation *op = wait->getNextNode(); op; op = op->getNextNode()) {
+    if (auto branch = dyn_cast<scf::IfOp>(op))
+      askForPeeled(branch);
     auto steps = dyn_cast<scf::ForOp>(op);
     if (!steps || !isKnown(steps.getLowerBound()) ||
         !isKnown(steps.getUpperBound()) || !isKnown(steps.getStep()))

@@ -649,7 +649,8 @@ def TileGpuOverlapLaunchesPass
     well, for the first item of their block alone: behind the wait they read it
     again, with the entries of tables that it names, and where nothing has changed
     they copy the first tiles, as many as there are slots, before the item is
-    drawn.
+    drawn. Where a block has half of a warpgroup's rows, a tile that is copied
+    ahead of the loops is asked for.
 
     Example:
 
