@@ -150,6 +150,7 @@ void Machine::startBlocks() {
         launch->hasEnded = true;
         continue;
       }
+      launch->impliesEarlier = !mayOverlap(*launch);
     }
     const KernelProgram &kernel = *launch->kernel;
     int64_t room = std::max<int64_t>(kernel.isPersistent ? launch->grid
@@ -302,7 +303,7 @@ void Machine::endCluster(Cluster &cluster) {
   for (auto &block : cluster.blocks) {
     if (timing)
       timing->endBlock(*block);
-    launch.impliesEarlier &= !mayOverlap(launch) || block->knowsDependencies;
+    launch.impliesEarlier |= block->knowsDependencies;
     if (!block->letsDependentsStart) {
       ++launch.lettingStart;
       note(launch.object(Object::Letting), Effect::Give);

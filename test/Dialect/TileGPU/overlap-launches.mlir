@@ -597,3 +597,117 @@ func.func @plan(%n: index, %k: memref<?x?x?x128xbf16>, %keys: i32) attributes {t
   return
 }
 }
+
+// -----
+
+// A list of tiles waits for nothing that the rows' kernel leaves, and that one
+// for no list: both run at once, the list first. One block of the second waits
+// for the first one's end, so that the third waits for both; where the first
+// has no blocks, the second has nobody to wait for it, and waits itself.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: kernel private @rows
+// CHECK-SAME: %[[BLOCKS:[0-9a-z]+]]: index)
+// CHECK: tile_gpu.role
+// CHECK-NOT: tile_gpu.dependents.launch
+// CHECK: %[[NONE:.*]] = arith.cmpi eq, %[[BLOCKS]], %{{.*}} : index
+// CHECK-NEXT: scf.if %[[NONE]] {
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK-NEXT: }
+// CHECK-NEXT: tile_gpu.dependents.launch
+// CHECK-NEXT: tile_gpu.foreach
+// CHECK-NEXT: ^bb0(%[[T:.*]]: i32, %[[H:.*]]: i32, %[[B:.*]]: i32, %[[P:.*]]: i32):
+// CHECK: memref.load
+// CHECK: memref.store
+// CHECK-NEXT: arith.ori %[[T]], %[[H]]
+// CHECK: %[[FIRST:.*]] = arith.cmpi eq, %{{.*}}, %{{.*}} : i32
+// CHECK-NEXT: scf.if %[[FIRST]] {
+// CHECK-NEXT: tile_gpu.dependencies.wait
+// CHECK-NEXT: }
+// CHECK-NEXT: tile_gpu.yield
+tile_gpu.kernel private @rows(%x: memref<?xi32>, %o: memref<?xi32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      %i = arith.index_cast %tile : i32 to index
+      %v = memref.load %x[%i] : memref<?xi32>
+      memref.store %v, %o[%i] : memref<?xi32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+// CHECK-LABEL: kernel private @list
+// CHECK: tile_gpu.role
+// CHECK-NOT: tile_gpu.dependents.launch
+// CHECK: tile_gpu.dependencies.wait
+// CHECK-NEXT: tile_gpu.dependents.launch
+// CHECK-NEXT: memref.load
+// CHECK-NOT: tile_gpu.dependen
+tile_gpu.kernel private @list(%x: memref<?xi32>, %o: memref<?xi32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      %i = arith.index_cast %tile : i32 to index
+      %v = memref.load %x[%i] : memref<?xi32>
+      memref.store %v, %o[%i] : memref<?xi32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+// CHECK-LABEL: kernel private @both
+// CHECK: tile_gpu.dependents.launch
+// CHECK: tile_gpu.dependencies.wait
+// CHECK-NEXT: memref.load
+tile_gpu.kernel private @both(%x: memref<?xi32>, %y: memref<?xi32>, %o: memref<?xi32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      %i = arith.index_cast %tile : i32 to index
+      %v = memref.load %x[%i] : memref<?xi32>
+      %w = memref.load %y[%i] : memref<?xi32>
+      %z = arith.addi %v, %w : i32
+      memref.store %z, %o[%i] : memref<?xi32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+// CHECK-LABEL: func.func @plan
+// CHECK-SAME: (%[[N:[0-9a-z]+]]: index
+// CHECK: tile_gpu.launch @list grid(%[[GRID:.*]]) args({{.*}}) programmatic
+// CHECK: tile_gpu.launch @rows grid(%[[N]]) args(%{{.*}}, %{{.*}}, %{{.*}}, %[[GRID]] : {{.*}}) programmatic
+// CHECK: tile_gpu.launch @both {{.*}} programmatic
+func.func @plan(%n: index, %k: i32, %x: memref<?xi32>, %ids: memref<?xi32>, %o: memref<?xi32>)
+    attributes {tile.plan} {
+  %c2 = arith.constant 2 : index
+  %rows = tile.workspace(%n) : memref<?xi32>
+  tile_gpu.launch @rows grid(%n) args(%x, %rows, %k : memref<?xi32>, memref<?xi32>, i32)
+  %tiles = arith.ceildivui %n, %c2 : index
+  %lists = tile.workspace(%tiles) : memref<?xi32>
+  tile_gpu.launch @list grid(%tiles) args(%ids, %lists, %k : memref<?xi32>, memref<?xi32>, i32)
+  tile_gpu.launch @both grid(%n) args(%rows, %lists, %o, %k : memref<?xi32>, memref<?xi32>, memref<?xi32>, i32)
+  return
+}
+}

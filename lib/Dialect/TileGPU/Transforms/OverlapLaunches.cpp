@@ -12,6 +12,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AskAhead.h"
+#include "RunBeside.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "attn/Dialect/TileGPU/IR/FirstItems.h"
@@ -57,7 +58,7 @@ static bool startsInRoles(KernelOp kernel) {
 template <typename Op> static void insertInRoles(KernelOp kernel) {
   for (auto role : kernel.getOps<RoleOp>()) {
     Block &body = role.getBody().front();
-    if (isa<Op>(body.front()))
+    if (!body.getOps<Op>().empty())
       continue;
     auto b = OpBuilder::atBlockBegin(&body);
     Op::create(b, role.getLoc());
@@ -221,6 +222,7 @@ struct OverlapLaunchesPass
     for (auto plan : module.getOps<func::FuncOp>()) {
       if (!plan->hasAttr(tile::TileDialect::planName) || plan.isExternal())
         continue;
+      ::attn::RunBeside beside(plan, kernelOf);
       LaunchOp before;
       SmallVector<Operation *> between;
       for (Operation &op : llvm::make_early_inc_range(plan.getBody().front())) {
@@ -239,7 +241,8 @@ struct OverlapLaunchesPass
             insertInRoles<LaunchDependentsOp>(first);
             insertWaits(second);
             ::attn::askAhead(second, launch, *target);
-            readAhead(first, before, second, launch);
+            if (!beside.start(before, launch, kernelOf))
+              readAhead(first, before, second, launch);
             launch.setProgrammatic(true);
           }
         }

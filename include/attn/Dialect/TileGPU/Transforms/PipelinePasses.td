@@ -635,7 +635,11 @@ def TileGpuOverlapLaunchesPass
     memory: an item is found, and its addresses are, while the launch before
     ends. Where a kernel of one role reads nothing that the one before writes, it
     reads first, and waits before it writes; the one before, of one role as well,
-    lets it start when it has waited itself. A warp that copies keys which are
+    lets it start when it has waited itself. Kernels of one role that need nothing
+    of the launches before them, and change nothing of theirs, as those that list
+    tiles, move ahead of the plan's first launch, and all of these run at once:
+    they let the next one start first, and one block of each waits, when it has
+    done its work, for the launch before. A warp that copies keys which are
     read once (`evict_first`) asks L2 for those that its slots hold first
     (`tile_gpu.global.prefetch`) before it waits, where no memory says which
     these are, and it has four times as many at least to copy. In clusters it
