@@ -17,11 +17,12 @@
 // UNMASKED: #attn.schedule<block_q = 128, rows = 64, block_k = 64, loop = peeled, stages = 2,
 // MASKED: #attn.schedule<block_q = 128, rows = 64, block_k = 64, loop = peeled, stages = 2,
 // MASKED-NOT: longest_first
-// Lists of live tiles, of documents: four slots.
+// Lists of live tiles, of documents: four slots, and an order by their lengths.
 // RUN: sed 's/DIM/128/g; s/%%do: !rows)/%%do: !rows, %%ids: tensor<?xi32>)/; s/ {side/ captures(%%ids : tensor<?xi32>) {side/; s/%%j: i32):/%%j: i32, %%t: tensor<?xi32>):/' %s \
 // RUN:   | sed 's/score {/mask { ^bb0(%%b: i32, %%h: i32, %%i: i32, %%j: i32, %%t: tensor<?xi32>): %%r = arith.index_cast %%i : i32 to index %%c = arith.index_cast %%j : i32 to index %%x = tensor.extract %%t[%%r] : tensor<?xi32> %%y = tensor.extract %%t[%%c] : tensor<?xi32> %%l = arith.cmpi eq, %%x, %%y : i32 attn.yield %%l : i1 } score {/' \
 // RUN:   | attn-opt --attn-pipeline="target=sm_90a until-after=schedule" | FileCheck %s --check-prefix=LISTED
 // LISTED: #attn.schedule<block_q = 128, rows = 64, block_k = 64, loop = peeled, stages = 4,
+// LISTED-SAME: order = longest_first
 // RUN: sed 's/DIM/248/g' %s | attn-opt --attn-pipeline="target=sm_90a until-after=gpu" | FileCheck %s --check-prefix=SEPARATE
 
 !rows = tensor<?x?x?xDIMxbf16>

@@ -416,9 +416,14 @@ struct ChooseSchedulePass
                            const ::attn::TargetInfo &target) const {
     // Masks are mostly causal: the last rows have the most keys, so they start
     // first and the short tiles fill the end. Of keys the first have the most
-    // queries.
+    // queries; of listed ones the lists say which have, but where those are of
+    // each query head.
+    bool isOverKeys = op.getReducedSide() == Side::keys;
+    bool isListedGradient = !target.isCpu() && problem.listed &&
+                            op.getQueryOperands().size() > 1 &&
+                            listsSayOrder(op) && !listsDifferByHead(op);
     if (!schedule.getOrder() && !op.getMaskBody().empty() &&
-        op.getReducedSide() == Side::keys)
+        (isOverKeys || isListedGradient))
       schedule = schedule.withOrder(WorkOrder::longest_first);
     // Heads in sections that advance together: the long tiles of all of them
     // come before the short ones, and their keys stay in the last-level cache.

@@ -203,8 +203,8 @@ bool listsBand(ReductionOpInterface op);
 /// Whether query tiles whose key tiles are listed take so unlike times that
 /// their lists say in which order they come. Those of a band do not; nor, where
 /// they are listed at once, those of a mask whose keys start and end with no
-/// row: tiles side by side have their keys in common (measured:
-/// docs/performance).
+/// row, but in gradients: tiles side by side have their keys in common
+/// (measured: docs/performance).
 bool listsSayOrder(ReductionOpInterface op);
 /// Whether more heads advance together where key tiles are listed, than where
 /// they are not: so do those of unlike times. Not those of a mask that reads
