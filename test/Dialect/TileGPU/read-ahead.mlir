@@ -101,3 +101,76 @@ tile_gpu.kernel @counted(%bits: memref<?x64xi32>, %out: memref<?x?xf32>, %n: ind
   }
   tile_gpu.return
 }
+
+// -----
+
+!tile = !tile_gpu.smem<32x64xbf16 swizzle 128>
+!vec = !tile_gpu.vec<16xf32, row, warp>
+
+// What rows have is asked for before the first tile is waited for: not where a
+// sum of the tiles says where, nor what the kernel writes.
+// CHECK-LABEL: kernel @rows
+// CHECK: tile_gpu.ring.commit
+// CHECK-NEXT: %[[EARLY:.*]] = tile_gpu.map {
+// CHECK-NEXT: ^bb0(%[[ROW:.*]]: i32, %{{.*}}: i32):
+// CHECK-NEXT: %[[AT:.*]] = arith.index_cast %[[ROW]]
+// CHECK-NEXT: memref.load %arg0[%[[AT]]]
+// CHECK-NEXT: tile_gpu.yield
+// CHECK-NEXT: } -> !tile_gpu.vec<16xf32, row, warp>
+// CHECK-NEXT: tile_gpu.ring.wait
+// CHECK: scf.for
+// CHECK: tile_gpu.map ins(%{{.*}}, %[[EARLY]] :
+// CHECK-NOT: memref.load
+// CHECK: tile_gpu.map ins
+// CHECK: memref.load %arg1
+// CHECK: memref.load %arg0
+tile_gpu.kernel @rows(%m: memref<?xf32>, %o: memref<?xf32>, %x: memref<?x?x?x64xbf16>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %ring = tile_gpu.ring.create cp_group producers(2) : <1, 32x64xbf16 swizzle 128>
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(2) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      %slot = tile_gpu.ring.acquire %ring[%c0] : <1, 32x64xbf16 swizzle 128>
+      tile_gpu.ring.load %x[%batch, %head, %tile, %c0], %slot rows(%n) : memref<?x?x?x64xbf16>, !tile
+      tile_gpu.ring.commit %ring[%c0] : <1, 32x64xbf16 swizzle 128>
+      %in = tile_gpu.ring.wait %ring[%c0] : <1, 32x64xbf16 swizzle 128>
+      %start = tile_gpu.frag.fill %zero : f32 -> !vec
+      %sum = scf.for %i = %c0 to %n step %c1 iter_args(%old = %start) -> (!vec) : i32 {
+        %new = tile_gpu.map ins(%old : !vec) {
+        ^bb1(%row: i32, %col: i32, %v: f32):
+          %z = arith.addf %v, %v : f32
+          tile_gpu.yield %z : f32
+        } -> !vec
+        scf.yield %new : !vec
+      }
+      %y = tile_gpu.map ins(%sum : !vec) {
+      ^bb1(%row: i32, %col: i32, %v: f32):
+        %at = arith.index_cast %row : i32 to index
+        %w = memref.load %m[%at] : memref<?xf32>
+        %z = arith.addf %v, %w : f32
+        tile_gpu.yield %z : f32
+      } -> !vec
+      tile_gpu.global.store %y, %o[%c0] rows(%n) : !vec, memref<?xf32>
+      %late = tile_gpu.map ins(%y : !vec) {
+      ^bb1(%row: i32, %col: i32, %v: f32):
+        %k = arith.fptosi %v : f32 to i32
+        %at = arith.index_cast %k : i32 to index
+        %w = memref.load %o[%at] : memref<?xf32>
+        %u = memref.load %m[%at] : memref<?xf32>
+        %z = arith.addf %u, %w : f32
+        tile_gpu.yield %z : f32
+      } -> !vec
+      tile_gpu.global.store %late, %o[%c0] rows(%n) : !vec, memref<?xf32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

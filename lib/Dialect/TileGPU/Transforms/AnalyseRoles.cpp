@@ -544,7 +544,17 @@ tile::LoadOp RolesAnalysis::findFirstKeys() {
                 llvm::all_of(plan.queries, [&](RolesRing &ring) {
                   return ring.load->isBeforeInBlock(topOp(kernel, first));
                 });
-  return isOnce ? first : tile::LoadOp();
+  if (!isOnce)
+    return {};
+  // Of two dots both are issued at once: neither of their tiles waits for what
+  // the item before still reads.
+  tile::LoadOp last = first;
+  if (plan.queries.size() > 1)
+    for (Operation *op = first; op && !isa<tile::RowsOp>(op);
+         op = op->getNextNode())
+      if (plan.place.contains(op))
+        last = cast<tile::LoadOp>(op);
+  return last;
 }
 
 /// Whether every step loads all of its tiles.

@@ -14,6 +14,9 @@
 //   for ... iter_args(n, words = load bits[n']) {
 //     products;  wait;  use words;  words' = load bits[n'];  rest of the step
 //   }
+//
+// What rows have in memory, and is read behind all loops, is asked for with the
+// tiles of a kernel that holds few numbers meanwhile.
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
@@ -193,6 +196,94 @@ bool Reader::run() {
   return true;
 }
 
+/// Copies what a value needs of arithmetic ahead of the builder's place, where
+/// `isThere` does not have it; null where it needs more.
+static Value copyAhead(OpBuilder &b, Value value, IRMapping &copies,
+                       function_ref<bool(Value)> isThere) {
+  if (Value copy = copies.lookupOrNull(value))
+    return copy;
+  if (isThere(value))
+    return value;
+  Operation *op = value.getDefiningOp();
+  if (!op || op->getNumRegions() ||
+      !(isMemoryEffectFree(op) || isa<memref::DimOp>(op)))
+    return {};
+  for (Value operand : op->getOperands())
+    if (Value copy = copyAhead(b, operand, copies, isThere))
+      copies.map(operand, copy);
+    else
+      return {};
+  b.clone(*op, copies);
+  return copies.lookup(value);
+}
+
+/// What a map of rows reads, by a map of its own at `place`, where it reads
+/// numbers of one kind that nothing writes; false where it does not.
+static bool readEarly(MapOp map, Operation *place) {
+  Block &body = map.getBody().front();
+  auto type = dyn_cast<VecType>(map.getResultTypes().front());
+  auto loads = llvm::to_vector(body.getOps<memref::LoadOp>());
+  if (!type || type.getAxis() != Axis::Row || type.getPartial() ||
+      loads.empty() || !llvm::all_of(loads, [&](memref::LoadOp load) {
+        return load.getType() == type.getElementType() &&
+               isOnlyRead(load.getMemRef());
+      }))
+    return false;
+  IRRewriter b(map.getContext());
+  b.setInsertionPoint(place);
+  Location loc = map.getLoc();
+  auto early = MapOp::create(b, loc, SmallVector<Type>(loads.size(), type),
+                             ValueRange());
+  Type i32 = b.getI32Type();
+  Block *inner = b.createBlock(&early.getBody(), {}, {i32, i32}, {loc, loc});
+  IRMapping copies;
+  copies.map(body.getArguments().take_front(2), inner->getArguments());
+  auto isThere = [&](Value value) {
+    Operation *op = value.getDefiningOp();
+    if (!op)
+      return value.getParentBlock() != &body;
+    Operation *top = place->getBlock()->findAncestorOpInBlock(*op);
+    return !top || top->isBeforeInBlock(place);
+  };
+  SmallVector<Value> read;
+  for (memref::LoadOp load : loads) {
+    for (Value index : load.getIndices())
+      if (!copyAhead(b, index, copies, isThere)) {
+        b.eraseOp(early);
+        return false;
+      }
+    read.push_back(b.clone(*load, copies)->getResult(0));
+  }
+  YieldOp::create(b, loc, read);
+  for (auto [load, value] : llvm::zip(loads, early.getResults())) {
+    map.getInputsMutable().append(value);
+    b.replaceOp(load, body.addArgument(load.getType(), loc));
+  }
+  return true;
+}
+
+/// The same for maps behind the loops of a kernel of warps that hold no
+/// fragment from step to step: sums of rows alone.
+static unsigned readRowsEarly(ForeachOp items) {
+  Block &body = items.getBody().front();
+  auto role = items->getParentOfType<RoleOp>();
+  auto waits = body.getOps<RingWaitOp>();
+  auto loops = body.getOps<scf::ForOp>();
+  if (role.getScope() != Scope::Warp || waits.empty() || loops.empty() ||
+      llvm::any_of(loops, [](scf::ForOp loop) {
+        return llvm::any_of(loop.getResultTypes(), llvm::IsaPred<FragType>);
+      }))
+    return 0;
+  Operation *place = *waits.begin(), *last = nullptr;
+  for (scf::ForOp loop : loops)
+    last = loop;
+  unsigned count = 0;
+  for (auto map : llvm::make_early_inc_range(body.getOps<MapOp>()))
+    if (last->isBeforeInBlock(map))
+      count += readEarly(map, place);
+  return count;
+}
+
 namespace {
 struct ReadAheadPass : ::attn::impl::TileGpuReadAheadPassBase<ReadAheadPass> {
   void runOnOperation() final {
@@ -200,6 +291,8 @@ struct ReadAheadPass : ::attn::impl::TileGpuReadAheadPassBase<ReadAheadPass> {
     getOperation().walk([&](scf::ForOp loop) { loops.push_back(loop); });
     for (scf::ForOp loop : loops)
       numLoops += Reader(loop).run();
+    getOperation().walk(
+        [&](ForeachOp items) { numMaps += readRowsEarly(items); });
   }
 };
 } // namespace

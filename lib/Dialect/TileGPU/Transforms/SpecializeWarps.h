@@ -128,7 +128,8 @@ struct RolesPlan {
   scf::IfOp branch;
   /// Every loop that has steps has one in each iteration; they are two at most.
   bool stepsAreCounted = false;
-  /// The first load of keys, where it comes once an item, after the queries'.
+  /// The first load of keys, where it comes once an item, after the queries';
+  /// of two dots, the last one of the first step.
   Operation *firstKeys = nullptr;
 
   /// Whether a member's first and last step may be on half of a tile.

@@ -80,6 +80,10 @@ def TileGpuReadAheadPass
     is, and so does what is read of keys, and a loop whose fragments leave no
     registers.
 
+    Warps whose loops carry no fragments, as those that find what a row has of
+    gradients, load what maps behind these loops read of rows before they wait
+    for their first tile.
+
     Example:
 
     ```mlir-fragment
@@ -101,7 +105,8 @@ def TileGpuReadAheadPass
   }];
   let dependentDialects = ["::mlir::scf::SCFDialect"];
   let statistics = [
-    Statistic<"numLoops", "num-loops", "Loops that carry what they read">
+    Statistic<"numLoops", "num-loops", "Loops that carry what they read">,
+    Statistic<"numMaps", "num-maps", "Maps that load ahead of the first tile">
   ];
 }
 
