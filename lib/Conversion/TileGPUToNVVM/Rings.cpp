@@ -119,8 +119,11 @@ LogicalResult gpu::lower(KernelContext &k, RingViewSlotOp op) {
 }
 
 /// How many of the weights of a thread's first row come ahead of a wait that
-/// stands amid them.
-static constexpr int64_t weightsAhead = 16;
+/// stands amid them. Where products take turns, those waited for are over
+/// sooner. Measured (docs/performance/gpu.md, "The order of a step").
+static int64_t numWeightsAhead(KernelContext &k) {
+  return k.kernel.getTurns() == mlir::attn::Turns::none ? 16 : 4;
+}
 
 static Operation *neighbour(Operation *op, bool isForward) {
   do
@@ -182,9 +185,10 @@ static void computeRest(KernelContext &k, MapOp weights, MmaWaitOp wait) {
     e.assembly("", "b", {always}, {});
   }
   Value tied = e.select(always, second, sum);
+  int64_t ahead = numWeightsAhead(k);
   for (int64_t row : {0, 1})
     for (auto [i, value] : llvm::enumerate(all)) {
-      bool isAhead = row == 0 && int64_t(i / 4 * 2 + i % 2) < weightsAhead;
+      bool isAhead = row == 0 && int64_t(i / 4 * 2 + i % 2) < ahead;
       if (int64_t(i / 2 % 2) == row && !isAhead)
         sink(e, value, row ? second : Value(), row ? tied : Value());
     }
@@ -198,7 +202,7 @@ LogicalResult gpu::lower(KernelContext &k, RingReleaseOp op) {
   Value slot = slotOf(e, *ring, k.scalar(op.getCounter()));
   Value barrier = k.slotAddress(ring->empty, 8, slot);
   if (MapOp weights = weightsAround(op)) {
-    Value last = k.of(weights.getResult(0))[weightsAhead * 2 - 3], all;
+    Value last = k.of(weights.getResult(0))[numWeightsAhead(k) * 2 - 3], all;
     for (Value value : k.of(op.getAfter()[0])) {
       Value bits = e.bitcast(value, e.i32);
       all = all ? e.or_(all, bits) : bits;
