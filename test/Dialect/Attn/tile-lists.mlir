@@ -17,7 +17,8 @@ module attributes {attn.target = "sm_90a"} {
 // The reduction, in the order of the rows: tiles side by side have their keys in
 // common. Masked tiles, of which the first stands alone, then whole ones; without
 // masked ones the first whole tile stands alone. No tile is asked for keys that are
-// dead in every row: a row that is NaN is done again, key by key.
+// dead in every row: a row that is NaN is done again, key by key, where there were
+// masked tiles.
 // CHECK-LABEL: kernel private @ids_kernel0
 // CHECK: %[[BATCH:.*]], %{{.*}}, %[[TILE:.*]], %{{.*}} = tile.work_tile %{{.*}} longest_first
 // CHECK: %[[MASKED:.*]] = memref.load %[[LISTS:.*]][%[[BATCH]], %c0, %[[TILE]], %c0]
@@ -38,9 +39,13 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: scf.if
 // CHECK-NOT: arith.cmpi eq
 // CHECK: scf.for %{{.*}} = %c1 to %[[W]]
+// CHECK: %[[AGAIN:.*]] = scf.if %[[SOME]] -> (!tile.tile<128x1xi1>) {
 // CHECK: %[[SUM:.*]] = tile.reduce ins(%{{.*}} : !tile.tile<128x128xf32>)
-// CHECK: %[[AGAIN:.*]] = tile.map ins(%[[SUM]], %{{.*}} :
+// CHECK: %[[SPOILED:.*]] = tile.map ins(%[[SUM]], %[[FAR:.*]] : !tile.tile<128x1xf32>, !tile.tile<128x1xi1>)
 // CHECK: arith.cmpf uno
+// CHECK: scf.yield %[[SPOILED]]
+// CHECK: } else {
+// CHECK: scf.yield %[[FAR]]
 // CHECK: %[[ANY:.*]] = tile.any %[[AGAIN]] by_rows
 // CHECK: scf.if %[[ANY]]
 // CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1

@@ -16,7 +16,8 @@
 //
 // A key that is dead in all rows of a listed tile has the weight 0, and 0 times
 // a value that is not finite is NaN. So rows with a NaN are done again, too, in
-// the place of a look for such keys in each tile.
+// the place of a look for such keys in each tile. Where all listed tiles are
+// whole, there are none: a NaN is the row's own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -252,24 +253,20 @@ static Value findFarRows(ReductionContext &ctx, ValueRange state, Value rows) {
   return ctx.map(inputs, flags, isFarRow).front();
 }
 
-/// Rows with a sum of values that is NaN, and `found`, unless it is null.
+/// Rows with a sum of values that is NaN, and `found`.
 static Value findSpoiledRows(ReductionContext &ctx, ValueRange state,
                              Value rows, Value found) {
   Type flags = ctx.tileType(ctx.schedule.getBlockQ(), 1, ctx.b.getI1Type());
   for (unsigned i = 0; i < ctx.numComponents(); ++i) {
     if (ctx.monoid.getComponent(i) != Component::value)
       continue;
-    SmallVector<Value> inputs = {ctx.rowSum(state[ctx.numStats() + i])};
-    if (found)
-      inputs.push_back(found);
+    SmallVector<Value> inputs = {ctx.rowSum(state[ctx.numStats() + i]), found};
     auto isSpoiled = [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
       Value isNaN =
           arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::UNO, x[0], x[0]);
       Value inside = ctx.cmp(arith::CmpIPredicate::slt, row, rows);
       isNaN = arith::AndIOp::create(ctx.b, inside, isNaN);
-      if (x.size() > 1)
-        isNaN = arith::OrIOp::create(ctx.b, isNaN, x[1]);
-      return {isNaN};
+      return {arith::OrIOp::create(ctx.b, isNaN, x[1])};
     };
     found = ctx.map(inputs, flags, isSpoiled).front();
   }
@@ -281,8 +278,14 @@ SmallVector<Value> mlir::attn::redoRows(ReductionContext &ctx,
   Value rows = ctx.toI32(ctx.liveRows), again;
   if (ctx.form.redoesFar)
     again = findFarRows(ctx, state, rows);
-  if (ctx.form.redoesSpoiled)
-    again = findSpoiledRows(ctx, state, rows, again);
+  if (ctx.form.redoesSpoiled) {
+    Value some =
+        ctx.cmp(arith::CmpIPredicate::sgt, ctx.numMasked, ctx.index(0));
+    auto find = [&] {
+      return SmallVector<Value>{findSpoiledRows(ctx, state, rows, again)};
+    };
+    again = stepIf(ctx, some, again, find, nullptr).front();
+  }
   Value any = tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), again,
                                   /*by_rows=*/true);
   // The mask's region tells which keys are live, whatever the lists have.

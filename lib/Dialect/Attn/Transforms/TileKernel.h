@@ -253,6 +253,8 @@ struct ReductionContext : KernelBuilder {
   std::optional<::attn::MaskAnalysis> mask;
   ::attn::MaskAnalysis::UniformFn maskUniform;
   Value maskValid, hullLower, hullUpper;
+  /// How many of the listed key tiles have dead elements, or null.
+  Value numMasked;
   /// Masked elements are told by the interval of their row, not by the region.
   bool rowIntervals = false;
   ScoreForm form;

@@ -283,6 +283,8 @@ static SmallVector<Value> streamLists(ReductionContext &ctx, ValueRange state) {
   };
   Value masked = count(KeyLists::masks), whole = count(KeyLists::wholes);
   bool isPadded = keyCols(ctx) != ctx.schedule.getBlockK();
+  // A padded tile has columns of the next one, which may be dead.
+  ctx.numMasked = isPadded ? ctx.add(masked, whole) : masked;
   StreamBodies bodies;
   bodies.number = [&](ValueRange of, ValueRange) {
     return SmallVector<Value>{loadListed(ctx, of[0], of[1])};
