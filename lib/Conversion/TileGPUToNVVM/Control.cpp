@@ -129,6 +129,17 @@ LogicalResult KernelLowering::lowerRareBlock(Block &block) {
   return result;
 }
 
+/// Whether `block` does nothing but yield a state that is mostly constants.
+/// They would be set ahead of the branch, and the other block come later by
+/// that.
+static bool yieldsManyConstants(Block &block, ArrayRef<Value> yielded) {
+  constexpr int64_t many = 32;
+  return llvm::hasSingleElement(block) &&
+         llvm::count_if(yielded, [&](Value value) {
+           return value.getDefiningOp<LLVM::ConstantOp>();
+         }) >= many;
+}
+
 LogicalResult KernelLowering::lowerIf(scf::IfOp op) {
   SmallVector<Type> types;
   for (Type type : op.getResultTypes())
@@ -149,7 +160,10 @@ LogicalResult KernelLowering::lowerIf(scf::IfOp op) {
                                       : lowerBlock(*body)))
       return failure();
     e.loc = op.getLoc();
-    e.branch(join, flat(body->getTerminator()->getOperands()));
+    Values yielded = flat(body->getTerminator()->getOperands());
+    if (yieldsManyConstants(*body, yielded))
+      e.assembly("", "", {}, {});
+    e.branch(join, yielded);
   }
   e.startBlock(join);
   setAll(op.getResults(), join->getArguments());

@@ -334,3 +334,36 @@ tile_gpu.kernel private @cols(%in: memref<16x8xf32>, %out: memref<16x16xf32>) {
   tile_gpu.return
 }
 }
+
+// -----
+
+// A state of constants is set in the branch that yields it, not ahead of both: a
+// piece of assembly keeps its block.
+
+!s = !tile_gpu.frag<128x16xf32, acc, warp>
+module attributes {attn.target = "sm_80"} {
+// CHECK-LABEL: llvm.func @unless
+// CHECK: %[[SOME:.*]] = llvm.icmp "sgt"
+// CHECK: llvm.cond_br %[[SOME]], ^{{bb[0-9]+}}, ^[[NO:bb[0-9]+]]
+// CHECK: ^[[NO]]:
+// CHECK-NEXT: llvm.inline_asm has_side_effects ""
+// CHECK-NEXT: llvm.br
+tile_gpu.kernel private @unless(%in: memref<128x16xf32>, %out: memref<128x16xf32>, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %none = tile_gpu.frag.fill %zero : f32 -> !s
+    %some = arith.cmpi sgt, %n, %c0 : i32
+    %s = scf.if %some -> (!s) {
+      %x = tile_gpu.global.load %in[%c0, %c0] : memref<128x16xf32> -> !s
+      scf.yield %x : !s
+    } else {
+      scf.yield %none : !s
+    }
+    tile_gpu.global.store %s, %out[%c0, %c0] : !s, memref<128x16xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}
