@@ -426,14 +426,14 @@ tile_gpu.kernel @sum_from_within(%X: memref<?x64xf32>, %lower: index, %upper: in
 
 // -----
 
-tile_gpu.kernel @transposed_vector(%X: memref<?xf32>) {
+tile_gpu.kernel @transposed_row(%X: memref<?x1xf32>) {
   %c0 = arith.constant 0 : index
   %zero = arith.constant 0.0 : f32
   tile_gpu.role "compute" warps(1) {
   ^bb0(%warp: i32):
     %x = tile.fill %zero : f32 -> !tile.tile<1x64xf32>
     // expected-error @+1 {{expected a transposed store of a tile of several rows and columns}}
-    tile.store vector transposed %x, %X[%c0] : !tile.tile<1x64xf32>, memref<?xf32>
+    tile.store transposed %x, %X[%c0, %c0] : !tile.tile<1x64xf32>, memref<?x1xf32>
     tile_gpu.yield
   }
   tile_gpu.return

@@ -38,6 +38,8 @@ tile_gpu.kernel @warpgroup(%k: !half, %v: !half, %L: memref<?x?xf32>, %X: memref
     // CHECK: tile_gpu.global.load %[[X]][{{.*}}] {tile.fragment_order} : {{.*}} -> !tile_gpu.frag<64x64xf32, acc>
     %again = tile.load %X[%hi, %ii, %c0] {tile.fragment_order} : memref<?x?x64xf32> -> !tile.tile<64x64xf32>
     tile.accumulate any_order %again, %X[%hi, %ii, %c0] {tile.fragment_order} : !tile.tile<64x64xf32>, memref<?x?x64xf32>
+    // CHECK: tile_gpu.global.store %{{.*}}, %{{.*}}[%{{.*}}] rows(%{{.*}}) : !tile_gpu.vec<64xf32, col>, memref<?x?xf32>
+    tile.store vector transposed %l, %L[%hi, %ii] rows(%c0 to %ni) : !tile.tile<1x64xf32>, memref<?x?xf32>
     tile_gpu.yield
   }
   tile_gpu.return

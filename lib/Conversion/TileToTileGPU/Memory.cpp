@@ -127,7 +127,7 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
            << value.getType();
   if (type.getCols() == 1 && !op.getVector())
     return op.emitOpError("expected a vector store of a tile of one column");
-  if (op.getTransposed() && (op.getVector() || type.getRows() == 1))
+  if (op.getTransposed() && op.getVector() != (type.getRows() == 1))
     return op.emitOpError("expected a transposed store of a tile of several "
                           "rows and columns");
   Access at = access(op, op.getIndices(), op.getLower(), op.getUpper(),

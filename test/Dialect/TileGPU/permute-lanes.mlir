@@ -66,6 +66,29 @@ tile_gpu.kernel @narrow(%s: memref<128x128xbf16>) {
   tile_gpu.return
 }
 
+// Vectors along columns alone: eight lanes have neighbours, of which one in four
+// stores.
+// CHECK-LABEL: kernel @vectors
+// CHECK: global.load %{{[^:]*}}] permuted(4) : memref<128xf32> -> !tile_gpu.vec<64xf32, row, warp>
+// CHECK: global.load %{{[^:]*}}] permuted(4) : memref<128xbf16> -> !tile_gpu.vec<64xf32, row, warp>
+// CHECK: global.store %{{[^:]*}}] permuted(4) : !tile_gpu.vec<64xf32, row, warp>
+tile_gpu.kernel @vectors(%z: memref<128xf32>, %k: memref<128xbf16>) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    %x = tile_gpu.global.load %z[%c0] : memref<128xf32> -> !col
+    %y = tile_gpu.global.load %k[%c0] : memref<128xbf16> -> !col
+    %p = tile_gpu.map ins(%x, %y : !col, !col) {
+    ^bb1(%r: i32, %c: i32, %a: f32, %b: f32):
+      %e = arith.addf %a, %b : f32
+      tile_gpu.yield %e : f32
+    } -> !col
+    tile_gpu.global.store %p, %z[%c0] : !col, memref<128xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // 16 rows are four for each of four lanes.
 // CHECK-LABEL: kernel @few
 // CHECK: global.load %{{[^:]*}}] permuted(4) : memref<128x128xbf16> -> !tile_gpu.frag<64x16xf32, acc, warp>

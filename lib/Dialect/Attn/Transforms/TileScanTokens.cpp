@@ -597,13 +597,16 @@ void ScanTokensKernel::prefetchShare() {
       valuesFirst() ? keyChannels : valueChannels);
 }
 
+/// No channel of a state that is not there is read, or written.
+Value ScanTokensKernel::existingChannels() {
+  Value channels = index(keyChannels);
+  return exists ? select(exists, channels, index(0)) : channels;
+}
+
 ScanTokensKernel::State ScanTokensKernel::loadState() {
   State state;
   SmallVector<Value> from = initialStates();
-  // No row of a state that is not there is read.
-  Value channels = index(keyChannels);
-  if (exists)
-    channels = select(exists, channels, index(0));
+  Value channels = existingChannels();
   for (int64_t part = 0; part < numParts && !ofSums; ++part) {
     tile::TileType type = tileType(rows, width);
     state.matrix.push_back(
@@ -654,9 +657,6 @@ void ScanTokensKernel::storeState(const State &state, ValueRange outputs) {
   SmallVector<Value> to = finalStates(outputs);
   if (to.empty())
     return;
-  auto bound = [&](Value size, Value none) {
-    return exists ? select(exists, size, none) : size;
-  };
   if (!ofSums) {
     if (!to.front())
       return;
@@ -666,20 +666,20 @@ void ScanTokensKernel::storeState(const State &state, ValueRange outputs) {
                             /*vector=*/false, !valuesFirst());
     return;
   }
-  // Tiles of equal rows, of which the first one is stored.
-  Value last = bound(add(head, index(1)), head);
   if (scanOp.getNormalize() && to[1])
     for (auto [part, tile] : llvm::enumerate(state.sum))
       tile::StoreOp::create(
-          b, loc,
-          mapOne(tile, tileType(rows, width),
-                 [&](ValueRange x) { return x[0]; }),
-          to[1], ValueRange{where, head, index(int64_t(part) * width)}, head,
-          last, /*vector=*/false);
-  if (scanOp.getLogWeight() && to.back())
-    tile::StoreOp::create(b, loc, fill(state.largest, column()), to.back(),
-                          ValueRange{where, head}, head, last,
-                          /*vector=*/true);
+          b, loc, tile, to[1],
+          ValueRange{where, head, index(int64_t(part) * width)}, index(0),
+          existingChannels(), /*vector=*/true, /*transposed=*/true);
+  if (!scanOp.getLogWeight() || !to.back())
+    return;
+  // A tile of equal rows, of which the first one is stored.
+  Value last = add(head, index(1));
+  if (exists)
+    last = select(exists, last, head);
+  tile::StoreOp::create(b, loc, fill(state.largest, column()), to.back(),
+                        ValueRange{where, head}, head, last, /*vector=*/true);
 }
 
 //===----------------------------------------------------------------------===//

@@ -71,6 +71,7 @@ private:
   /// Where a part of the matrix begins, and which of its rows exist.
   SmallVector<Value> matrixAt(int64_t part);
   std::pair<Value, Value> matrixBounds();
+  Value existingChannels();
   /// Where the state is, which of a pool may be nowhere.
   void loadSlot();
   void findSlot();

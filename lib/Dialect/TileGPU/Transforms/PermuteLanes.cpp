@@ -61,9 +61,9 @@ struct Accesses {
   SmallVector<GlobalLoadOp> loads;
   SmallVector<GlobalStoreOp> stores;
   int64_t rows = 0;
-  /// Bytes of an element of the narrowest tensor of fragments, and whether
-  /// these are transposed, of which all are or none.
-  int64_t bytes = 0;
+  /// Bytes of an element of the narrowest tensor of fragments, and of vectors,
+  /// and whether fragments are transposed, of which all are or none.
+  int64_t bytes = 0, vectorBytes = 4;
   bool transposed = false;
   /// Whether vectors along rows, and along columns, are loaded.
   bool loadsRows = false, loadsCols = false;
@@ -83,12 +83,14 @@ bool Accesses::visitAccess(Type value, Type memory, bool isTransposed) {
   Type element = cast<MemRefType>(memory).getElementType();
   if (!element.isF32() && !element.isBF16() && !element.isF16())
     return false;
-  if (!isa<FragType>(value))
+  int64_t own = element.getIntOrFloatBitWidth() / 8;
+  if (!isa<FragType>(value)) {
+    vectorBytes = std::min(vectorBytes, own);
     return true;
+  }
   if (bytes && isTransposed != transposed)
     return false;
   transposed = isTransposed;
-  int64_t own = element.getIntOrFloatBitWidth() / 8;
   bytes = bytes ? std::min(bytes, own) : own;
   return true;
 }
@@ -143,10 +145,20 @@ bool Accesses::collect(RoleOp role) {
   WalkResult result = role.walk([&](Operation *op) {
     return visit(op) ? WalkResult::advance() : WalkResult::interrupt();
   });
+  if (result.wasInterrupted())
+    return false;
+  // Of vectors along columns alone, as the sum of keys beside a state, a lane
+  // has neighbours, too.
+  if (!bytes && loadsCols && !loadsRows) {
+    bytes = vectorBytes;
+    rows = rows ? rows : 16;
+    return rows <= 32;
+  }
+  if (!bytes || (rows != 16 && rows != 32))
+    return false;
   // What has no vectors of both, as of keys and values beside a state, gains
   // nothing from rows that are not transposed.
-  return !result.wasInterrupted() && bytes && (rows == 16 || rows == 32) &&
-         (transposed || (loadsRows && loadsCols));
+  return transposed || (loadsRows && loadsCols);
 }
 
 /// Makes rows of all fragments and vectors columns, and columns rows.

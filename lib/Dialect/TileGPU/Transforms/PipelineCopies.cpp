@@ -89,6 +89,12 @@ static SmemType stagedType(tile::LoadOp load, bool tf32, int64_t columns = 0) {
                        /*transposed=*/false);
 }
 
+/// Whether a vector is stored that has no rows, but columns.
+static bool isAlongColumns(Operation *op) {
+  auto store = dyn_cast<tile::StoreOp>(op);
+  return store && store.getVector() && store.getTransposed();
+}
+
 /// Rows of the block, where `op` has some: of what it stores, and of a block of
 /// tile.rows.
 LogicalResult Pipeliner::noteRows(Operation *op) {
@@ -109,7 +115,8 @@ LogicalResult Pipeliner::noteRows(Operation *op) {
                 "blocks of the same number of rows in one kernel");
   // In a block of rows what is stored is one warp's own.
   bool isOfWarp = isa<tile::RowsOp>(op->getParentOp());
-  if (auto store = dyn_cast<tile::StoreOp>(op); store && !isOfWarp)
+  if (auto store = dyn_cast<tile::StoreOp>(op);
+      store && !isOfWarp && !isAlongColumns(op))
     return noteStored(store.getValue().getType().getRows());
   if (auto sum = dyn_cast<tile::AccumulateOp>(op); sum && !isOfWarp)
     return noteStored(sum.getValue().getType().getRows());
@@ -177,7 +184,14 @@ LogicalResult Pipeliner::analyseRows() {
             cast<tile::TileType>(rows.getInputs().front().getType()).getRows();
     });
   int64_t step = ::attn::MmaShape::warp().m;
-  if (!hasTiles(kernel))
+  bool hasColumns = !plan.blockQ && kernel
+                                        .walk([](Operation *op) {
+                                          return isAlongColumns(op)
+                                                     ? WalkResult::interrupt()
+                                                     : WalkResult::advance();
+                                        })
+                                        .wasInterrupted();
+  if (!hasTiles(kernel) || hasColumns)
     plan.blockQ = plan.rows = step; // One warp's.
   if (!plan.blockQ || plan.blockQ % step || plan.rows % step)
     return kernel.emitOpError("expected tiles of a multiple of ")
