@@ -711,3 +711,59 @@ func.func @plan(%n: index, %k: i32, %x: memref<?xi32>, %ids: memref<?xi32>, %o: 
   return
 }
 }
+
+// -----
+
+// What reads a view of what a launch before it leaves stays behind that.
+module attributes {attn.target = "sm_90a"} {
+tile_gpu.kernel private @part(%x: memref<?xi32>, %o: memref<?xi32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      %i = arith.index_cast %tile : i32 to index
+      %v = memref.load %x[%i] : memref<?xi32>
+      memref.store %v, %o[%i] : memref<?xi32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+tile_gpu.kernel private @combine(%x: memref<?xi32, strided<[?]>>, %o: memref<?xi32>, %n: i32) {
+  %c1 = arith.constant 1 : i32
+  %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      %i = arith.index_cast %tile : i32 to index
+      %v = memref.load %x[%i] : memref<?xi32, strided<[?]>>
+      memref.store %v, %o[%i] : memref<?xi32>
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+// CHECK-LABEL: func.func @viewed
+// CHECK: tile_gpu.launch @part
+// CHECK: tile_gpu.launch @combine
+func.func @viewed(%n: index, %step: index, %k: i32, %x: memref<?xi32>, %o: memref<?xi32>)
+    attributes {tile.plan} {
+  %parts = tile.workspace(%n) : memref<?xi32>
+  tile_gpu.launch @part grid(%n) args(%x, %parts, %k : memref<?xi32>, memref<?xi32>, i32)
+  %view = memref.reinterpret_cast %parts to offset: [0], sizes: [%n], strides: [%step]
+      : memref<?xi32> to memref<?xi32, strided<[?]>>
+  tile_gpu.launch @combine grid(%n) args(%view, %o, %k : memref<?xi32, strided<[?]>>, memref<?xi32>, i32)
+  return
+}
+}

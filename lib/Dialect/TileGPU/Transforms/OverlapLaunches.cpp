@@ -120,8 +120,8 @@ static void insertWaits(KernelOp kernel) {
     waitInBlock(waitingBlock(role, isAlone));
 }
 
-/// The arguments of a launch whose memory its kernel writes; none where that
-/// cannot be told.
+/// The memory that the kernel of a launch writes; none where that cannot be
+/// told.
 static std::optional<llvm::DenseSet<Value>> findWritten(KernelOp kernel,
                                                         LaunchOp launch) {
   llvm::DenseSet<Value> written;
@@ -137,7 +137,7 @@ static std::optional<llvm::DenseSet<Value>> findWritten(KernelOp kernel,
       auto memory = dyn_cast_or_null<BlockArgument>(effect.getValue());
       if (!memory || memory.getOwner() != &kernel.getBody().front())
         return WalkResult::interrupt();
-      written.insert(launch.getArguments()[memory.getArgNumber()]);
+      written.insert(findMemory(launch.getArguments()[memory.getArgNumber()]));
     }
     return WalkResult::advance();
   });
@@ -179,7 +179,7 @@ static void readAhead(KernelOp first, LaunchOp before, KernelOp second,
           return isa<MemoryEffects::Read>(effect.getEffect()) && memory &&
                  memory.getOwner() == body &&
                  !written->contains(
-                     launch.getArguments()[memory.getArgNumber()]);
+                     findMemory(launch.getArguments()[memory.getArgNumber()]));
         });
   };
   Operation *op = wait->getNextNode();

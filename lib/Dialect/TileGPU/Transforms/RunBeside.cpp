@@ -24,6 +24,7 @@
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/MemRef/Utils/MemRefUtils.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -43,10 +44,11 @@ struct Accesses {
 };
 } // namespace
 
-/// The memory behind an argument of a launch.
-static Value memoryOf(Value argument) {
+Value tile_gpu::findMemory(Value argument) {
   if (auto map = argument.getDefiningOp<TensorMapOp>())
-    return map.getSource();
+    argument = map.getSource();
+  if (auto memory = dyn_cast<MemrefValue>(argument))
+    return memref::skipViewLikeOps(memory);
   return argument;
 }
 
@@ -66,7 +68,7 @@ static std::optional<Accesses> accessesOf(KernelOp kernel, LaunchOp launch) {
       auto argument = dyn_cast<BlockArgument>(operand);
       if (!argument || argument.getOwner() != &kernel.getBody().front())
         return WalkResult::interrupt();
-      Value memory = memoryOf(launch.getArguments()[argument.getArgNumber()]);
+      Value memory = findMemory(launch.getArguments()[argument.getArgNumber()]);
       accesses.read.insert(memory);
       if (!effects || effects.getEffectOnValue<MemoryEffects::Write>(operand))
         accesses.written.insert(memory);
@@ -123,7 +125,7 @@ static bool leaves(Operation &op, const Accesses &accesses) {
   return isMemoryEffectFree(&op) ||
          isa<memref::DimOp, tile::WorkspaceOp, TicketsOp>(op) ||
          llvm::none_of(op.getOperands(), [&](Value operand) {
-           Value memory = memoryOf(operand);
+           Value memory = findMemory(operand);
            return accesses.read.contains(memory) ||
                   accesses.written.contains(memory);
          });

@@ -11,6 +11,13 @@
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
+namespace mlir::tile_gpu {
+
+/// The memory of a plan that an argument of a launch is a view or a map of.
+Value findMemory(Value argument);
+
+} // namespace mlir::tile_gpu
+
 namespace attn {
 
 /// Launches of a plan that run at the same time, each in the room that those
