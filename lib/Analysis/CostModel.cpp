@@ -7,6 +7,7 @@
 
 #include "attn/Analysis/CostModel.h"
 #include "ScheduleRules.h"
+#include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/OnChip.h"
 
 #include <algorithm>
@@ -209,7 +210,8 @@ static std::vector<ScheduleSizes> listWarpSizes(const ScheduleProblem &problem,
         break;
       for (int64_t keys = unit; keys <= longestTile; keys += unit) {
         ScheduleSizes sizes = {rows * warps, rows, keys};
-        if (computeBudget(problem, sizes, target).fits())
+        if (!rowsAreHalf(sizes.blockQ, rows, target) &&
+            computeBudget(problem, sizes, target).fits())
           found.push_back(sizes);
       }
     }

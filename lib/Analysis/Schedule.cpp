@@ -420,6 +420,13 @@ bool attn::hasGroupTiles(const ScheduleProblem &problem,
   return takesWarpgroups(problem, target) && widest <= unit.nMax && holdsSums;
 }
 
+bool attn::mayHaveHalfRows(const ScheduleProblem &problem,
+                           const TargetInfo &target) {
+  const std::vector<int64_t> columns = {columnsOfHalves};
+  return problem.warpKeys && hasGroupTiles(problem, target) &&
+         problem.depths == columns && problem.channels == columns;
+}
+
 /// Tiles of a warpgroup where the matrix unit of warpgroups can take the dots
 /// and the values (measured: docs/performance), else tiles of warps.
 static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
@@ -436,13 +443,11 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
                                               problem.numQueries > 0 &&
                                               problem.numQueries <= unit.nMax)
     return {unit.nMax, unit.nMax, keysOfFewRows};
-  const std::vector<int64_t> columns = {columnsOfHalves};
   if (!warpgroups)
     sizes = chooseWarpSizes(problem, widest, target);
   // Each warp of a warpgroup has half of its rows, and no work for the others.
-  else if (problem.warpKeys && problem.numQueries > MmaShape::warp().m &&
-           problem.numQueries <= halfRows && problem.depths == columns &&
-           problem.channels == columns)
+  else if (problem.numQueries > MmaShape::warp().m &&
+           problem.numQueries <= halfRows && mayHaveHalfRows(problem, target))
     sizes = {halfRows, halfRows, keysOfOneGroup};
   else if (constexpr int64_t few = MmaShape::warp().m;
            problem.sharesWeights && problem.numQueries > 0 &&
@@ -506,6 +511,10 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     sizes.blockQ -= sizes.rows;
   while (!fits() && sizes.blockK > minKeys)
     sizes.blockK -= minKeys;
+  // Of two warps where one would be half of a warpgroup's rows.
+  if (rowsAreHalf(sizes.blockQ, sizes.rows, target) &&
+      !mayHaveHalfRows(problem, target))
+    sizes.rows = MmaShape::warp().m;
   return sizes;
 }
 
@@ -524,6 +533,8 @@ static ScheduleSizes chooseInvariantSizes(ScheduleProblem problem,
   if (!target.isCpu()) {
     sizes.blockQ =
         std::min(sizes.blockQ, roundUp(problem.numQueries, sizes.rows));
+    if (rowsAreHalf(sizes.blockQ, sizes.rows, target))
+      sizes.blockQ *= 2;
     return sizes;
   }
   constexpr int64_t amxRows = 16;

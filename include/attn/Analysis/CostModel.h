@@ -48,6 +48,10 @@ ScheduleCost predictCost(const ScheduleProblem &problem,
 /// registers: tiles are theirs then.
 bool hasGroupTiles(const ScheduleProblem &problem, const TargetInfo &target);
 
+/// Whether half of a warpgroup's rows (see rowsAreHalf) were measured to be
+/// faster for few rows of the problem; no other has them.
+bool mayHaveHalfRows(const ScheduleProblem &problem, const TargetInfo &target);
+
 /// The tiles of warpgroups that fit on chip: what the model chooses from.
 std::vector<ScheduleSizes> listGroupSizes(const ScheduleProblem &problem,
                                           const TargetInfo &target);

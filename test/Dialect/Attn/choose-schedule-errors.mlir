@@ -57,3 +57,18 @@ func.func @counted(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
       -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
+
+// -----
+
+// Half of a warpgroup's rows, for a head dimension that never has them.
+module attributes {attn.target = "sm_90a"} {
+func.func @half(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  // expected-error @below {{expected rows = 16 or a larger block_q, but got block_q = 32 and rows = 32: half of the rows of a warpgroup want 128 columns of keys and of values}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>)
+      keys(%k : tensor<?x?x?x64xbf16>) values(%v : tensor<?x?x?x64xbf16>)
+      {schedule = #attn.schedule<block_q = 32, rows = 32, block_k = 64>}
+      -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}

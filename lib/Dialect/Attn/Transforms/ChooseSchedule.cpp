@@ -18,6 +18,7 @@
 #include "TileKernel.h"
 #include "TileWarps.h"
 #include "attn/Analysis/CostModel.h"
+#include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/MaskRuns.h"
@@ -530,6 +531,13 @@ struct ChooseSchedulePass
       op->setAttr(getPartKeysName(),
                   IntegerAttr::get(IntegerType::get(op.getContext(), 64),
                                    ::attn::fixedPartKeys(attr.getBlockK())));
+    if (::attn::rowsAreHalf(attr.getBlockQ(), attr.getRows(), target) &&
+        !::attn::mayHaveHalfRows(problem, target))
+      return op->emitOpError(
+          "expected rows = 16 or a larger block_q, but got "
+          "block_q = 32 and rows = 32: half of the rows of a "
+          "warpgroup want 128 columns of keys and of values, "
+          "and a monoid whose weights warps may share");
     bool isOrderGiven = given && op.getScheduleAttribute().getOrder();
     op->removeAttr(getRungAttrName());
     op->setAttr("schedule", attr);

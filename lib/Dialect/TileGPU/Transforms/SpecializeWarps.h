@@ -199,7 +199,9 @@ struct RolesPlan {
   static constexpr int64_t keysOfWarp = 16;
 
   /// Whether a warpgroup has eight rows of each warp alone.
-  bool isHalf() const { return rows == ::attn::halfRows; }
+  bool isHalf() const {
+    return rows == ::attn::halfRows && blockQ == ::attn::halfRows;
+  }
   int64_t members() const {
     return keyWarps ? keyWarps : blockQ / rows * sharers;
   }
