@@ -427,6 +427,13 @@ bool attn::mayHaveHalfRows(const ScheduleProblem &problem,
          problem.depths == columns && problem.channels == columns;
 }
 
+void attn::keepWarpRows(const ScheduleProblem &problem,
+                        const TargetInfo &target, ScheduleSizes &sizes) {
+  if (rowsAreHalf(sizes.blockQ, sizes.rows, target) &&
+      !mayHaveHalfRows(problem, target))
+    sizes.rows = MmaShape::warp().m;
+}
+
 /// Tiles of a warpgroup where the matrix unit of warpgroups can take the dots
 /// and the values (measured: docs/performance), else tiles of warps.
 static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
@@ -511,10 +518,7 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
     sizes.blockQ -= sizes.rows;
   while (!fits() && sizes.blockK > minKeys)
     sizes.blockK -= minKeys;
-  // Of two warps where one would be half of a warpgroup's rows.
-  if (rowsAreHalf(sizes.blockQ, sizes.rows, target) &&
-      !mayHaveHalfRows(problem, target))
-    sizes.rows = MmaShape::warp().m;
+  keepWarpRows(problem, target, sizes);
   return sizes;
 }
 

@@ -52,6 +52,11 @@ bool hasGroupTiles(const ScheduleProblem &problem, const TargetInfo &target);
 /// faster for few rows of the problem; no other has them.
 bool mayHaveHalfRows(const ScheduleProblem &problem, const TargetInfo &target);
 
+/// Makes of a block that would have half of a warpgroup's rows, where the
+/// problem may not, one of two warps.
+void keepWarpRows(const ScheduleProblem &problem, const TargetInfo &target,
+                  ScheduleSizes &sizes);
+
 /// The tiles of warpgroups that fit on chip: what the model chooses from.
 std::vector<ScheduleSizes> listGroupSizes(const ScheduleProblem &problem,
                                           const TargetInfo &target);

@@ -293,6 +293,7 @@ struct ChooseSchedulePass
       sizes = ::attn::chooseSizes(problem, target);
       sizes.blockK = fitPages(op, target, sizes.blockK);
     }
+    ::attn::keepWarpRows(problem, target, sizes);
   }
 
   /// Slots, overlap and steps of gradients.
