@@ -155,37 +155,27 @@ RecentCalls &RecentCalls::ofThread() {
   return calls;
 }
 
-RecentCalls::Slot *RecentCalls::find(uint64_t hash) {
-  for (Slot &slot : slots[hash >> 58])
-    if (slot.hash == hash)
-      return &slot;
-  return nullptr;
-}
-
 std::optional<Status> RecentCalls::replay(const CallImage &image) {
-  Slot *slot = find(image.hash);
-  if (!slot || !slot->call || !slot->call->record || !slot->call->is(image))
+  auto *slot = calls.find(image.hash);
+  if (!slot || !slot->kept || !slot->kept->record || !slot->kept->is(image))
     return std::nullopt;
-  return slot->call->record->replay(image.inputs[0].data);
+  return slot->kept->record->replay(image.inputs[0].data);
 }
 
 std::unique_ptr<cuda::LaunchRecord>
 RecentCalls::startRecord(const CallImage &image) {
-  static_assert(numSets == 64, "the hash's upper six bits");
-  if (Slot *slot = find(image.hash))
+  if (auto *slot = calls.find(image.hash))
     // A record that could not be used stays, as does that there can be none.
-    return slot->call && slot->call->is(image)
+    return slot->kept && slot->kept->is(image)
                ? nullptr
                : std::make_unique<cuda::LaunchRecord>();
-  Slot &slot = slots[image.hash >> 58][next++ % numWays];
-  slot.hash = image.hash;
-  slot.call = nullptr;
+  calls.note(image.hash);
   return nullptr;
 }
 
 void RecentCalls::keep(const CallImage &image,
                        std::unique_ptr<cuda::LaunchRecord> record) {
-  Slot *slot = find(image.hash);
+  auto *slot = calls.find(image.hash);
   if (!slot || record->isForNow())
     return;
   auto call =
@@ -202,7 +192,7 @@ void RecentCalls::keep(const CallImage &image,
   }
   if (record->isWhole())
     call->record = std::move(record);
-  slot->call = std::move(call);
+  slot->kept = std::move(call);
 }
 
 //===----------------------------------------------------------------------===//
@@ -223,35 +213,25 @@ struct RecentCalls::Shape {
   }
 };
 
-RecentCalls::ShapeSlot *RecentCalls::findShape(uint64_t hash) {
-  static_assert(numShapeSets == 16, "the hash's upper four bits");
-  for (ShapeSlot &slot : shapes[hash >> 60])
-    if (slot.hash == hash)
-      return &slot;
-  return nullptr;
-}
-
 std::optional<Status> RecentCalls::runChecked(const CallImage &image,
                                               cuda::LaunchRecord *record) {
-  ShapeSlot *slot = findShape(image.shapeHash);
-  if (!slot || !slot->shape || !slot->shape->call || !slot->shape->is(image))
+  auto *slot = shapes.find(image.shapeHash);
+  if (!slot || !slot->kept || !slot->kept->call || !slot->kept->is(image))
     return std::nullopt;
-  return slot->shape->call->run(image.words, image.options->stream, record);
+  return slot->kept->call->run(image.words, image.options->stream, record);
 }
 
 void RecentCalls::keepChecked(const CallImage &image,
                               const AttnContext::Kernel &kernel,
                               TensorArgs inputs, TensorArgs outputs,
                               int device) {
-  ShapeSlot *slot = findShape(image.shapeHash);
+  auto *slot = shapes.find(image.shapeHash);
   if (!slot) {
     // Seen once.
-    slot = &shapes[image.shapeHash >> 60][nextShape++ % numShapeWays];
-    slot->hash = image.shapeHash;
-    slot->shape = nullptr;
+    shapes.note(image.shapeHash);
     return;
   }
-  slot->shape = std::make_shared<Shape>(
+  slot->kept = std::make_shared<Shape>(
       Shape{Description(*image.desc),
             {image.shapes(), image.shapes() + image.numShapes()},
             CheckedCall::make(kernel, /*entry=*/0, inputs, outputs, device)});

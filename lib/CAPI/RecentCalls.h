@@ -87,27 +87,34 @@ public:
 private:
   struct Call;
   struct Shape;
-  struct Slot {
-    /// Of a call that was seen once at least; 0: of none.
-    uint64_t hash = 0;
-    std::shared_ptr<const Call> call;
+  /// The latest of what is kept of calls, by hashes whose upper bits tell sets.
+  template <typename T, size_t setBits, size_t numWays> class Table {
+  public:
+    struct Slot {
+      /// Of a call that was seen once at least; 0: of none.
+      uint64_t hash = 0;
+      std::shared_ptr<const T> kept;
+    };
+    Slot *find(uint64_t hash) {
+      for (Slot &slot : slots[hash >> (64 - setBits)])
+        if (slot.hash == hash)
+          return &slot;
+      return nullptr;
+    }
+    /// Of a call that is seen for the first time.
+    void note(uint64_t hash) {
+      slots[hash >> (64 - setBits)][next++ % numWays] = {hash, nullptr};
+    }
+
+  private:
+    Slot slots[size_t(1) << setBits][numWays];
+    size_t next = 0;
   };
-  Slot *find(uint64_t hash);
 
   /// A record takes 1 to 3 KB, of which a thread has as many as it has calls.
-  static constexpr size_t numWays = 4, numSets = 64;
-  Slot slots[numSets][numWays];
-  size_t next = 0;
-
-  struct ShapeSlot {
-    uint64_t hash = 0;
-    std::shared_ptr<const Shape> shape;
-  };
-  ShapeSlot *findShape(uint64_t hash);
+  Table<Call, /*setBits=*/6, /*numWays=*/4> calls;
   /// Layers of a model have few.
-  static constexpr size_t numShapeWays = 2, numShapeSets = 16;
-  ShapeSlot shapes[numShapeSets][numShapeWays];
-  size_t nextShape = 0;
+  Table<Shape, /*setBits=*/4, /*numWays=*/2> shapes;
 };
 
 } // namespace attn
