@@ -220,10 +220,10 @@ Value mlir::attn::isIdentity(GradientContext &ctx, ValueRange stats) {
   return all;
 }
 
-void mlir::attn::addReads(GradientContext &ctx, Adjoints &adjoints,
-                          const GradientInput &input,
-                          const ElementReads &elements, ValueRange position,
-                          PairValues &pairs) {
+/// Of a table: what each read has, and where it is.
+static void addReads(GradientContext &ctx, Adjoints &adjoints,
+                     const GradientInput &input, const ElementReads &elements,
+                     ValueRange position, PairValues &pairs) {
   auto &reads = pairs.reads.emplace_back();
   auto &places = pairs.places.emplace_back();
   auto &from = pairs.elements.emplace_back();
@@ -245,6 +245,18 @@ void mlir::attn::addReads(GradientContext &ctx, Adjoints &adjoints,
       reads.push_back(
           arith::SIToFPOp::create(ctx.b, ctx.loc, ctx.b.getF32Type(), number));
     }
+  }
+}
+
+void mlir::attn::addCaptures(GradientContext &ctx, Adjoints &adjoints,
+                             const ElementReads &elements, ValueRange position,
+                             PairValues &pairs) {
+  for (GradientInput &input : ctx.wanted) {
+    Value sum;
+    if (input.isOfPairs())
+      sum = sumOf(ctx, adjoints, ctx.inInput(input), elements);
+    pairs.captures.push_back(sum ? sum : adjoints.zero());
+    addReads(ctx, adjoints, input, elements, position, pairs);
   }
 }
 

@@ -182,13 +182,7 @@ LogicalResult mlir::attn::buildPairOfScores(GradientContext &ctx, Side reduced,
   auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
   for (Value dot : dots)
     pairs.dots.push_back(orZero(adjoints.get(dot)));
-  for (GradientInput &input : ctx.wanted) {
-    Value sum;
-    if (input.isOfPairs())
-      sum = sumOf(ctx, adjoints, ctx.inInput(input), elements);
-    pairs.captures.push_back(orZero(sum));
-    addReads(ctx, adjoints, input, elements, position, pairs);
-  }
+  addCaptures(ctx, adjoints, elements, position, pairs);
   return success();
 }
 

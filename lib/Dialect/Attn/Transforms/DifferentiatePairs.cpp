@@ -297,13 +297,7 @@ static void yieldPair(GradientContext &ctx, Side reduced, Adjoints &adjoints,
     pairs.dots.push_back(
         orZero(sumsElements ? adjoints.get(dot)
                             : withScale(ctx, adjoints.get(dot), pairs)));
-  for (GradientInput &input : ctx.wanted) {
-    Value sum;
-    if (input.isOfPairs())
-      sum = sumOf(ctx, adjoints, ctx.inInput(input), elements);
-    pairs.captures.push_back(orZero(sum));
-    addReads(ctx, adjoints, input, elements, position, pairs);
-  }
+  addCaptures(ctx, adjoints, elements, position, pairs);
 }
 
 /// Builds, in the score region of a reduction, the weights of the pair and,

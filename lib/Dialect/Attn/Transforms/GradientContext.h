@@ -309,10 +309,11 @@ void addRoots(GradientContext &ctx, Adjoints &adjoints,
               const GradientInput &input, const ElementReads &elements);
 /// Whether the row's statistics are the identity, or null without any.
 Value isIdentity(GradientContext &ctx, ValueRange stats);
-/// Of a table: what each read has, and where it is.
-void addReads(GradientContext &ctx, Adjoints &adjoints,
-              const GradientInput &input, const ElementReads &elements,
-              ValueRange position, PairValues &pairs);
+/// What each input has of a pair, and of a table what each read has, and where
+/// it is.
+void addCaptures(GradientContext &ctx, Adjoints &adjoints,
+                 const ElementReads &elements, ValueRange position,
+                 PairValues &pairs);
 /// Finds the elements of a table that all pairs read which are far enough
 /// apart: what these are given is a sum of each row, and @f_distances leaves
 /// them out.
