@@ -137,6 +137,8 @@ static void drawKnobs(Kernel &k, uint64_t seed, uint64_t index) {
     s.rows = 64;
     s.blockQ = random.pick<int64_t>({128, 128, 192});
   }
+  if (k.gpu && k.monoid->ofWarps && s.rows == 64)
+    s.rows = 16;
   if (s.rows != 64)
     return;
   if (!random.chance(0.6))

@@ -81,6 +81,9 @@ struct MonoidInfo {
   /// Ties decide: scores have to be exact.
   bool exactScores = false;
   int numValues = 1;
+  /// Keys enter the state one by one, or take each other's gates: a GPU's
+  /// schedule has rows of warps, and of warpgroups it is refused.
+  bool ofWarps = false;
   /// Came after the others, and is drawn apart: what they are drawn for stays.
   bool drawnApart = false;
 };

@@ -275,12 +275,15 @@ const std::vector<MonoidInfo> &attn::fuzz::allMonoids() {
     add("sigmoid_sum", Monoid::sigmoid, {"o"});
     add("relu_sum", Monoid::relu, {"o"}).unbounded = true;
     add("relu2_sum", Monoid::squaredRelu, {"o"}).unbounded = true;
+    size_t firstOfWarps = all.size();
     add("stick_breaking", Monoid::stickBreaking, {"o", "remainder"});
     add("alpha_compositing", Monoid::alphaCompositing, {"o", "remainder"});
     add("gated_decay", Monoid::gatedDecay, {"o", "remainder"}).unbounded = true;
     add("maxplus", Monoid::maxPlus, {"o"}).unbounded = true;
     MonoidInfo &welford = add("welford", Monoid::welford, {"mean", "var"});
     welford.numValues = 2;
+    for (size_t i = firstOfWarps; i < all.size(); ++i)
+      all[i].ofWarps = true;
     add("softmax2", Monoid::softmax, {"o", "log2sum"}, softmax2Text);
     add("max_count", Monoid::softmax, {"o", "max", "count"}, maxCountText)
         .exactScores = true;

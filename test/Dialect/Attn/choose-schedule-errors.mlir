@@ -72,3 +72,32 @@ func.func @half(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
   return %o : tensor<?x?x?x64xbf16>
 }
 }
+
+// -----
+
+// Rows of a warpgroup, for monoids that warps alone reduce.
+module attributes {attn.target = "sm_90a"} {
+func.func @gates(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                 %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  // expected-error @below {{expected rows = 16 or 32, which are a warp's, but got rows = 64, which are a warpgroup's: keys take the gates of others in the row, which warps alone do}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
+      values(%v : tensor<?x?x?x64xbf16>)
+      {monoid = @stick_breaking, schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64>}
+      -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+func.func @one_by_one(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                      %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  // expected-error @below {{expected rows = 16 or 32, which are a warp's, but got rows = 64, which are a warpgroup's: keys enter the state one by one, which warps alone do}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
+      values(%v : tensor<?x?x?x64xbf16>)
+      {monoid = @maxplus, schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64>}
+      -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}

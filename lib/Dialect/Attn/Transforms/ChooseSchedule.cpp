@@ -186,6 +186,17 @@ static bool hasClasses(ReductionOpInterface op) {
          llvm::hasSingleElement(function.getOps<ReductionOpInterface>());
 }
 
+/// What keeps warpgroups from reducing in a monoid, or nothing.
+static StringRef whyOfWarps(MonoidOp monoid,
+                            const ::attn::ScheduleProblem &problem) {
+  if (llvm::is_contained({MonoidKind::suffix, MonoidKind::prefix},
+                         monoid.getKind()))
+    return "keys take the gates of others in the row";
+  if (problem.folded && !problem.hasThreshold)
+    return "keys enter the state one by one";
+  return {};
+}
+
 namespace {
 struct ChooseSchedulePass
     : ::attn::impl::AttnChooseSchedulePassBase<ChooseSchedulePass> {
@@ -539,6 +550,14 @@ struct ChooseSchedulePass
           "block_q = 32 and rows = 32: half of the rows of a "
           "warpgroup want 128 columns of keys and of values, "
           "and a monoid whose weights warps may share");
+    if (StringRef why = whyOfWarps(monoid, problem);
+        given && target.hasRoles() && !why.empty() &&
+        attr.getRows() == target.productShape().m)
+      return op->emitOpError(
+                 "expected rows = 16 or 32, which are a warp's, but "
+                 "got rows = ")
+             << attr.getRows() << ", which are a warpgroup's: " << why
+             << ", which warps alone do";
     bool isOrderGiven = given && op.getScheduleAttribute().getOrder();
     op->removeAttr(getRungAttrName());
     op->setAttr("schedule", attr);
