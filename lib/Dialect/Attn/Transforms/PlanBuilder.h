@@ -87,8 +87,12 @@ private:
                     ArrayRef<Value> sizes, bool takesTurns);
   void launchRowSums(AggregateOp op, MonoidOp monoid, ArrayRef<Value> sizes,
                      const RowSum &sum, bool clears);
-  /// Memory for the results of `op`: output arguments of the plan, workspace,
-  /// or null where a result has no use and need not be stored.
+  /// Memory for a result: an output argument of the plan, dense workspace of
+  /// `sizes` (of its dimensions; those that are static may be missing at the
+  /// end), or null where it has no use and need not be stored.
+  Value makeOutput(OpResult result, function_ref<SmallVector<Value>()> sizes,
+                   bool storeAll);
+  /// The same for all results of `op`.
   void makeOutputs(Operation *op, ArrayRef<Value> sizes, bool storeAll,
                    SmallVectorImpl<Value> &outputs);
   /// Starts a kernel whose arguments are the operands of `op`, `outputs`,

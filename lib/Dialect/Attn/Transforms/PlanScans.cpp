@@ -113,30 +113,20 @@ LogicalResult PlanBuilder::convertScan(ScanOp op) {
   Value sequences = blocks;
   if (op.isPacked())
     sequences = arith::SubIOp::create(b, loc, blocks, index(1, loc));
-  // As makeOutputs, but each result has sizes of its own.
   SmallVector<Value> outputs;
-  for (auto [i, result] : llvm::enumerate(op.getOutputs())) {
-    auto type = cast<RankedTensorType>(result.getType());
-    Value memory = returned.lookup(result);
-    if (!memory && !result.use_empty()) {
-      SmallVector<Value> sizes = {sequences, heads};
-      if (i == 0) {
-        sizes = {sequences, larger(dim(op.getQuery(), headDim), heads),
-                 dim(op.getQuery(), source.rowDim())};
-        sizes.erase(sizes.begin(), sizes.end() - source.rowDim() - 1);
-      }
-      SmallVector<Value> dynamic;
-      for (int64_t d = 0; d < type.getRank(); ++d)
-        if (type.isDynamicDim(d))
-          dynamic.push_back(sizes[d]);
-      memory = tile::WorkspaceOp::create(
-          b, loc, MemRefType::get(type.getShape(), type.getElementType()),
-          dynamic);
-    }
-    outputs.push_back(memory);
-    if (memory)
-      mapping.map(result, memory);
-  }
+  for (OpResult result : op->getResults())
+    outputs.push_back(makeOutput(
+        result,
+        [&]() -> SmallVector<Value> {
+          if (result.getResultNumber() > 0)
+            return {sequences, heads};
+          SmallVector<Value> sizes = {
+              sequences, larger(dim(op.getQuery(), headDim), heads),
+              dim(op.getQuery(), source.rowDim())};
+          sizes.erase(sizes.begin(), sizes.end() - source.rowDim() - 1);
+          return sizes;
+        },
+        /*storeAll=*/false));
   if (target.isCpu())
     launchScan(op, outputs, sequences, blocks, heads);
   else

@@ -196,27 +196,31 @@ LogicalResult PlanBuilder::convertOp(Operation *op) {
   return success();
 }
 
+Value PlanBuilder::makeOutput(OpResult result,
+                              function_ref<SmallVector<Value>()> sizes,
+                              bool storeAll) {
+  Value memory = returned.lookup(result);
+  if (!memory && result.use_empty() && !storeAll)
+    return Value();
+  if (!memory) {
+    auto type = cast<RankedTensorType>(result.getType());
+    SmallVector<Value> all = sizes(), dynamic;
+    for (int64_t d = 0; d < type.getRank(); ++d)
+      if (type.isDynamicDim(d))
+        dynamic.push_back(all[d]);
+    memory = tile::WorkspaceOp::create(
+        b, result.getLoc(),
+        MemRefType::get(type.getShape(), type.getElementType()), dynamic);
+  }
+  mapping.map(result, memory);
+  return memory;
+}
+
 void PlanBuilder::makeOutputs(Operation *op, ArrayRef<Value> sizes,
                               bool storeAll, SmallVectorImpl<Value> &outputs) {
-  for (OpResult result : op->getResults()) {
-    auto type = cast<RankedTensorType>(result.getType());
-    if (Value argument = returned.lookup(result)) {
-      outputs.push_back(argument);
-    } else if (result.use_empty() && !storeAll) {
-      outputs.push_back(Value());
-      continue;
-    } else {
-      // Dense memory; `sizes` are the row dimensions, channels are static.
-      SmallVector<Value> dynamic;
-      for (int64_t d = 0; d < type.getRank(); ++d)
-        if (type.isDynamicDim(d))
-          dynamic.push_back(sizes[d]);
-      outputs.push_back(tile::WorkspaceOp::create(
-          b, op->getLoc(),
-          MemRefType::get(type.getShape(), type.getElementType()), dynamic));
-    }
-    mapping.map(result, outputs.back());
-  }
+  for (OpResult result : op->getResults())
+    outputs.push_back(
+        makeOutput(result, [&] { return llvm::to_vector(sizes); }, storeAll));
 }
 
 PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange all,

@@ -424,22 +424,13 @@ LogicalResult PlanBuilder::convertUnfold(UnfoldOp op) {
   for (OpResult result : op->getResults()) {
     unsigned number = result.getResultNumber();
     bool ofKeys = number >= numScores && number < numScores + numValues;
-    Value memory = returned.lookup(result);
-    if (!memory && !result.use_empty()) {
-      Value sizes[] = {batches, ofKeys ? heads : dim(states, 1),
-                       ofKeys ? keys : rows, keys};
-      auto type = cast<RankedTensorType>(result.getType());
-      SmallVector<Value> dynamic;
-      for (int64_t d = 0; d < type.getRank(); ++d)
-        if (type.isDynamicDim(d))
-          dynamic.push_back(sizes[d]);
-      memory = tile::WorkspaceOp::create(
-          b, loc, MemRefType::get(type.getShape(), type.getElementType()),
-          dynamic);
-    }
-    outputs.push_back(memory);
-    if (memory)
-      mapping.map(result, memory);
+    outputs.push_back(makeOutput(
+        result,
+        [&]() -> SmallVector<Value> {
+          return {batches, ofKeys ? heads : dim(states, 1),
+                  ofKeys ? keys : rows, keys};
+        },
+        /*storeAll=*/false));
   }
   Value grid = arith::MulIOp::create(b, loc, batches, heads);
   SmallVector<Value> history;
