@@ -178,10 +178,12 @@ MaskAnalysis::Class MaskAnalysis::emitClass(OpBuilder &builder, Location loc,
           code.both(valid, code.inverse(truth.notAll))};
 }
 
-MaskAnalysis::Class MaskAnalysis::emitBoxClass(
-    OpBuilder &builder, Location loc, const UniformFn &uniform,
-    const SampleFn &sample, Value firstRow, Value lastRow, Value firstKey,
-    Value lastKey, const CellFn &cell, const SampleFn &element) const {
+MaskAnalysis::Class
+MaskAnalysis::emitBoxClass(OpBuilder &builder, Location loc,
+                           const UniformFn &uniform, const SampleFn &sample,
+                           Value firstRow, Value lastRow, Value firstKey,
+                           Value lastKey, const CellFn &cell,
+                           const SampleFn &element, Value *mixed) const {
   MaskCode code{builder, loc, uniform, &sample};
   code.cell = cell ? &cell : nullptr;
   code.element = element ? &element : nullptr;
@@ -190,6 +192,10 @@ MaskAnalysis::Class MaskAnalysis::emitBoxClass(
       {code.widen(firstKey), code.widen(lastKey)});
   Value valid = evaluator.valid();
   auto truth = evaluator.truth();
+  if (mixed) {
+    auto surely = evaluator.surely();
+    *mixed = code.both(valid, code.both(surely.some, surely.notAll));
+  }
   return {code.both(valid, code.inverse(truth.some)),
           code.both(valid, code.inverse(truth.notAll))};
 }
@@ -223,7 +229,8 @@ MaskAnalysis::computeClass(const UniformNumberFn &uniform, int64_t firstRow,
 MaskAnalysis::NumberClass MaskAnalysis::computeBoxClass(
     const UniformNumberFn &uniform, const SampleNumberFn &sample,
     int64_t firstRow, int64_t lastRow, int64_t firstKey, int64_t lastKey,
-    const CellNumberFn &cell, const SampleNumberFn &element) const {
+    const CellNumberFn &cell, const SampleNumberFn &element,
+    bool *mixed) const {
   Numbers numbers{uniform, &sample};
   numbers.cell = cell ? &cell : nullptr;
   numbers.element = element ? &element : nullptr;
@@ -231,5 +238,9 @@ MaskAnalysis::NumberClass MaskAnalysis::computeBoxClass(
                                    {firstKey, lastKey});
   bool valid = evaluator.valid();
   auto truth = evaluator.truth();
+  if (mixed) {
+    auto surely = evaluator.surely();
+    *mixed = valid && surely.some && surely.notAll;
+  }
   return {valid && !truth.some, valid && !truth.notAll};
 }

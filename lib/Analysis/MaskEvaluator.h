@@ -148,6 +148,9 @@ public:
   }
 
   Truth truth() { return truthOf(mask.root); }
+  /// Whether some element is true, and some false, as far as the ends of what
+  /// is read tell, which are those of elements.
+  Truth surely() { return surelyOf(mask.root); }
   Interval hull(Int numKeys) {
     end = numKeys;
     Interval result = hullOf(mask.root);
@@ -390,6 +393,114 @@ private:
     llvm_unreachable("unknown kind of expression");
   }
 
+  //===--- Elements at the ends of ranges ---------------------------------===//
+  /// The part of a form with ends that depends on the key, or all else of it.
+  MaskAnalysis::Form partOf(const MaskAnalysis::Form &form, bool key) {
+    MaskAnalysis::Form part = form;
+    (key ? part.row : part.key) = 0;
+    if (key)
+      part.constant = 0;
+    llvm::erase_if(part.terms, [&](auto &entry) {
+      return isOnKey(mask.terms[entry.second]) != key;
+    });
+    return part;
+  }
+
+  bool isOnKey(const MaskAnalysis::Term &term) {
+    return llvm::any_of(mask.getSamples(), [&](auto &sample) {
+      return sample.onKey && sample.value == term.value;
+    });
+  }
+
+  /// Whether elements have both ends of a form's range: one number of a row is
+  /// in it at most, and one of a key.
+  bool hasEnds(const MaskAnalysis::Form &form) {
+    int ofRow = form.row != 0, ofKey = form.key != 0;
+    for (auto [factor, number] : form.terms) {
+      const MaskAnalysis::Term &term = mask.terms[number];
+      if (term.kind == MaskAnalysis::Term::Uniform)
+        continue;
+      if (term.kind != MaskAnalysis::Term::Unknown || !term.value ||
+          !a.sample || !mask.isSample(term.value))
+        return false;
+      ++(isOnKey(term) ? ofKey : ofRow);
+    }
+    return ofRow <= 1 && ofKey <= 1;
+  }
+
+  static bool areOpposite(const MaskAnalysis::Form &x,
+                          const MaskAnalysis::Form &y) {
+    return x.row == -y.row && x.key == -y.key && x.constant == -y.constant &&
+           x.terms.size() == y.terms.size() &&
+           llvm::all_of(x.terms, [&](auto &term) {
+             return llvm::is_contained(
+                 y.terms, std::pair<int64_t, int>(-term.first, term.second));
+           });
+  }
+
+  /// Whether a form is 0 where both of its parts are at an end.
+  Bool isZeroAtEnds(const MaskAnalysis::Form &form) {
+    Range x = rangeOfForm(partOf(form, /*key=*/false)),
+          y = rangeOfForm(partOf(form, /*key=*/true));
+    Bool found = a.truth(false);
+    for (Int one : {x.lower, x.upper})
+      for (Int other : {y.lower, y.upper})
+        found = a.either(found, a.equal(a.add(one, other), a.number(0)));
+    return found;
+  }
+
+  Truth surelyOf(int number) {
+    auto found = sure.find(number);
+    if (found != sure.end())
+      return found->second;
+    Truth all = truthOf(number),
+          result = computeSurely(mask.expressions[number]);
+    result = {a.either(result.some, a.inverse(all.notAll)),
+              a.either(result.notAll, a.inverse(all.some))};
+    sure.insert({number, result});
+    return result;
+  }
+
+  /// Beside what holds for all elements.
+  Truth computeSurely(const MaskAnalysis::Expression &e) {
+    using Expression = MaskAnalysis::Expression;
+    Bool no = a.truth(false);
+    switch (e.kind) {
+    case Expression::True:
+    case Expression::False:
+    case Expression::Uniform:
+      return {no, no};
+    case Expression::Unknown:
+      return e.value && a.sample && mask.isSample(e.value) ? computeTruth(e)
+                                                           : Truth{no, no};
+    case Expression::AtLeastZero:
+      return hasEnds(mask.forms[e.form]) ? computeTruth(e) : Truth{no, no};
+    case Expression::And:
+    case Expression::Or:
+      break;
+    }
+    bool isAnd = e.kind == Expression::And;
+    Truth x = surelyOf(e.lhs), y = surelyOf(e.rhs), allX = truthOf(e.lhs),
+          allY = truthOf(e.rhs);
+    if (!isAnd)
+      return {a.either(x.some, y.some),
+              a.either(a.both(a.inverse(allX.some), y.notAll),
+                       a.both(a.inverse(allY.some), x.notAll))};
+    Truth both{a.either(a.both(a.inverse(allX.notAll), y.some),
+                        a.both(a.inverse(allY.notAll), x.some)),
+               a.either(x.notAll, y.notAll)};
+    const Expression &lhs = mask.expressions[e.lhs],
+                     &rhs = mask.expressions[e.rhs];
+    // Two numbers that are equal.
+    if (lhs.kind == Expression::AtLeastZero &&
+        rhs.kind == Expression::AtLeastZero) {
+      const MaskAnalysis::Form &form = mask.forms[lhs.form];
+      if (areOpposite(form, mask.forms[rhs.form]) && hasEnds(form))
+        both.some = a.either(both.some, isZeroAtEnds(form));
+    }
+    return both;
+  }
+
   //===--- Intervals of keys
   //------------------------------------------------===//
   Interval all() { return {a.number(0), end}; }
@@ -551,7 +662,7 @@ private:
   Range rows, keys;
   Int end{};
   std::map<int, Range> ranges, termRanges;
-  std::map<int, Truth> truths;
+  std::map<int, Truth> truths, sure;
   llvm::DenseMap<int, Interval> hulls, cores;
 };
 

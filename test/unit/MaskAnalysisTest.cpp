@@ -282,6 +282,7 @@ protected:
     int64_t sampled = 0;
     /// And boxes within cells.
     int64_t inCells = 0;
+    int64_t mixed = 0;
     /// Rows whose keys were told as an interval.
     int64_t rows = 0;
   };
@@ -425,8 +426,12 @@ void MaskAnalysisTest::check(RandomMask &mask, std::mt19937 &random,
           }
           return std::pair(least, greatest);
         };
-        auto sampled = analysis.computeBoxClass(uniform, sample, firstRow + i0,
-                                                firstRow + i1, j0, j1);
+        bool mixed = false;
+        auto sampled =
+            analysis.computeBoxClass(uniform, sample, firstRow + i0,
+                                     firstRow + i1, j0, j1, {}, {}, &mixed);
+        ASSERT_TRUE(!mixed || (some && !all)) << "not mixed: " << where;
+        count.mixed += mixed;
         ASSERT_TRUE(!sampled.dead || !some) << "sampled, not dead: " << where;
         ASSERT_TRUE(!sampled.full || all) << "sampled, not full: " << where;
         ASSERT_TRUE(!box.dead || sampled.dead) << "less is known: " << where;
@@ -475,8 +480,10 @@ TEST_F(MaskAnalysisTest, IsNeverWrongOnRandomMasks) {
               << 100.0 * count.needless / count.boxes
               << " % of all needlessly; intervals of " << count.rows
               << " rows; " << count.sampled << " boxes settled by samples, "
-              << count.inCells << " by cells\n";
+              << count.inCells << " by cells; " << count.mixed
+              << " known to be mixed\n";
     EXPECT_TRUE(affineOnly || count.inCells > 0);
+    EXPECT_GT(count.mixed, 0);
   }
 }
 
@@ -535,6 +542,7 @@ TEST_F(MaskAnalysisTest, SamplesWhatRowsAndKeysReadAlone) {
   ASSERT_EQ(mask.analysis->getSamples().size(), 2u);
   EXPECT_NE(mask.analysis->getSamples()[0].onKey,
             mask.analysis->getSamples()[1].onKey);
+  bool mixed = false;
   auto classOf = [&](std::pair<int64_t, int64_t> rows,
                      std::pair<int64_t, int64_t> keys, int64_t firstRow,
                      int64_t firstKey) {
@@ -546,7 +554,13 @@ TEST_F(MaskAnalysisTest, SamplesWhatRowsAndKeysReadAlone) {
     };
     return mask.analysis->computeBoxClass([](Value) { return 0; }, sample,
                                           firstRow, firstRow + 63, firstKey,
-                                          firstKey + 63);
+                                          firstKey + 63, {}, {}, &mixed);
+  };
+  auto isMixed = [&](std::pair<int64_t, int64_t> rows,
+                     std::pair<int64_t, int64_t> keys, int64_t firstRow,
+                     int64_t firstKey) {
+    classOf(rows, keys, firstRow, firstKey);
+    return mixed;
   };
   EXPECT_TRUE(classOf({3, 4}, {5, 9}, 256, 0).dead);
   EXPECT_TRUE(classOf({3, 3}, {3, 3}, 256, 0).full);
@@ -555,6 +569,13 @@ TEST_F(MaskAnalysisTest, SamplesWhatRowsAndKeysReadAlone) {
   EXPECT_FALSE(across.dead || across.full);
   auto two = classOf({3, 4}, {4, 4}, 256, 0);
   EXPECT_FALSE(two.dead || two.full);
+  // Rows and keys that have an id in common, beside others, below the diagonal
+  // and across it, where nobody knows.
+  EXPECT_TRUE(isMixed({3, 4}, {4, 4}, 256, 0));
+  EXPECT_TRUE(isMixed({3, 4}, {1, 3}, 256, 0));
+  EXPECT_FALSE(isMixed({3, 6}, {4, 5}, 256, 0));
+  EXPECT_FALSE(isMixed({3, 3}, {3, 3}, 256, 0));
+  EXPECT_FALSE(isMixed({3, 4}, {4, 4}, 256, 224));
 }
 
 TEST_F(MaskAnalysisTest, AsksElementsThatRowAndKeyChoose) {

@@ -163,13 +163,14 @@ public:
       std::function<std::pair<mlir::Value, mlir::Value>(mlir::Value)>;
   /// The class of a box whose samples are known, and of elements, unless null,
   /// whether some are false (the least is 0), and true. Whether the reading
-  /// holds is found for the box alone.
+  /// holds is found for the box alone. Where `mixed` is asked for: whether the
+  /// ends of samples tell of an element that is live and of one that is dead.
   Class emitBoxClass(mlir::OpBuilder &builder, mlir::Location loc,
                      const UniformFn &uniform, const SampleFn &sample,
                      mlir::Value firstRow, mlir::Value lastRow,
                      mlir::Value firstKey, mlir::Value lastKey,
-                     const CellFn &cell = {},
-                     const SampleFn &element = {}) const;
+                     const CellFn &cell = {}, const SampleFn &element = {},
+                     mlir::Value *mixed = nullptr) const;
 
   //===--- As numbers -----------------------------------------------------===//
   using UniformNumberFn = std::function<int64_t(mlir::Value)>;
@@ -192,7 +193,8 @@ public:
                               const SampleNumberFn &sample, int64_t firstRow,
                               int64_t lastRow, int64_t firstKey,
                               int64_t lastKey, const CellNumberFn &cell = {},
-                              const SampleNumberFn &element = {}) const;
+                              const SampleNumberFn &element = {},
+                              bool *mixed = nullptr) const;
 
 private:
   template <typename Arithmetic> friend class MaskEvaluator;

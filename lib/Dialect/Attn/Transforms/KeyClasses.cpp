@@ -325,12 +325,15 @@ elementRange(KeyListContext &ctx, ::attn::MaskAnalysis::Element element) {
           ctx.select(isSmall, ctx.select(found.someLive, one, zero), one)};
 }
 
-/// Which tiles from number `first` on, every one of `stride`, are whole, dead,
-/// or neither as far as the analysis sees.
+bool mlir::attn::listsMixed(KeyListContext &ctx, const KeyLists &into) {
+  return !into.bits && !into.words && asksForRows(ctx);
+}
+
 SmallVector<Value> mlir::attn::classifyByAnalysis(KeyListContext &ctx,
                                                   const ListedRange &range,
                                                   const Answers &answers,
-                                                  Value first) {
+                                                  Value first,
+                                                  bool tellsMixed) {
   // What is read of the rows is the same for all keys. It is read beside what
   // is read of the keys, of which most problems have one lot.
   SmallVector<Value> inputs;
@@ -372,9 +375,11 @@ SmallVector<Value> mlir::attn::classifyByAnalysis(KeyListContext &ctx,
           cell = nullptr;
         if (answers.empty())
           ofElements = nullptr;
+        Value mixed;
         auto found = ctx.mask->emitBoxClass(
             ctx.b, ctx.loc, ctx.maskUniform, sample, range.firstRow,
-            range.lastRow, key, last, cell, ofElements);
+            range.lastRow, key, last, cell, ofElements,
+            tellsMixed ? &mixed : nullptr);
         Value yes = arith::ConstantIntOp::create(ctx.b, ctx.b.getI1Type(), 1);
         if (listsDistantTiles(ctx))
           found.full = both(found.full,
@@ -382,7 +387,10 @@ SmallVector<Value> mlir::attn::classifyByAnalysis(KeyListContext &ctx,
         Value settled = arith::OrIOp::create(ctx.b, found.full, found.dead);
         Value open = arith::XOrIOp::create(ctx.b, settled, yes);
         Value some = arith::OrIOp::create(ctx.b, open, found.dead);
-        return SmallVector<Value>{both(settled, exists), both(some, exists)};
+        if (!tellsMixed)
+          return SmallVector<Value>{both(settled, exists), both(some, exists)};
+        Value known = arith::OrIOp::create(ctx.b, found.full, mixed);
+        return SmallVector<Value>{both(known, exists), both(open, exists)};
       }));
 }
 

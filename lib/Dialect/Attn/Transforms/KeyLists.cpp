@@ -193,7 +193,7 @@ static SmallVector<Value> listByElements(KeyListContext &ctx,
         [&] { return stepIf(ctx, found.someDead, counts, masked, whole); },
         nullptr);
   };
-  if (into.bits || into.words || !asksForRows(ctx))
+  if (!listsMixed(ctx, into))
     return listFound();
   ListedElements few = evaluateFew(ctx, number);
   return stepIf(
@@ -364,6 +364,7 @@ void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,
                             Value numTiles, Value block) {
   ctx.b.setInsertionPointToStart(&ctx.kernel.getBody().front());
   bool classifies = listsAtOnce(ctx.reduction);
+  bool tellsMixed = classifies && listsMixed(ctx, into);
   ListedRange range = locateListed(ctx, into, numTiles, block, ctx.index(1));
 
   // A ragged tile comes first: later ones then need no test for the end of the
@@ -392,19 +393,27 @@ void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,
     ctx.b.setInsertionPointToStart(chunks.getBody());
     Value first = ctx.toI32(chunks.getInductionVar());
     SmallVector<Value> words =
-        classifies ? classifyByAnalysis(ctx, range, answers, first)
+        classifies ? classifyByAnalysis(ctx, range, answers, first, tellsMixed)
                    : readClasses(ctx, into, range, first);
     SmallVector<Value> counts = forWords(
         ctx, words, 2, chunks.getRegionIterArgs(),
         [&](Value w, ValueRange word, ValueRange counts) {
           Value base = ctx.add(first, ctx.mul(w, ctx.i32(32)));
           Value wholes = word[0], others = word[1];
-          // Both bits are those of dead tiles.
+          // Both bits are those of dead or mixed tiles.
           if (classifies) {
             wholes = without(ctx, word[0], word[1]);
             others = without(ctx, word[1], word[0]);
           }
-          return listWords(ctx, into, base, wholes, others, counts, listOther);
+          if (!tellsMixed)
+            return listWords(ctx, into, base, wholes, others, counts,
+                             listOther);
+          Value mixed = arith::AndIOp::create(ctx.b, word[0], word[1]);
+          SmallVector<Value> next =
+              forBits(ctx, mixed, counts, [&](Value place, ValueRange counts) {
+                return listMasked(ctx, into, ctx.add(base, place), counts);
+              });
+          return listWords(ctx, into, base, wholes, others, next, listOther);
         });
     scf::YieldOp::create(ctx.b, counts);
   }

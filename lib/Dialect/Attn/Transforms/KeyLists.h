@@ -47,6 +47,8 @@ ListedElements evaluate(KeyListContext &ctx, const KeyLists &into,
 ListedElements evaluateFew(KeyListContext &ctx, Value number);
 /// Whether elements of the mask differ by row.
 bool asksForRows(KeyListContext &ctx);
+/// Whether nothing is asked of a masked tile but that it is one.
+bool listsMixed(KeyListContext &ctx, const KeyLists &into);
 /// Words of the classes of tiles, as many as a tile has columns: 32 of them
 /// each, and words of one kind after those of the one before.
 SmallVector<Value> classWords(KeyListContext &ctx, ValueRange classes);
@@ -58,10 +60,13 @@ using Answers = SmallVector<std::pair<Value, Value>>;
 Answers findAnswers(KeyListContext &ctx);
 /// Which tiles from number `first` on, every one of `stride`, are whole, dead,
 /// or neither as far as the analysis sees: words of tiles that are settled, and
-/// of those that are not whole.
+/// of those that are not whole. Where `tellsMixed`, dead tiles have no bit set,
+/// as those that do not exist, and both are of one that is known to be neither
+/// whole nor dead.
 SmallVector<Value> classifyByAnalysis(KeyListContext &ctx,
                                       const ListedRange &range,
-                                      const Answers &answers, Value first);
+                                      const Answers &answers, Value first,
+                                      bool tellsMixed = false);
 /// The class of a tile that is what it is whatever the mask reads, as those of
 /// a prefix beside a tensor of pairs are; of others `masked`.
 Value classWithoutReads(KeyListContext &ctx, const ListedRange &range,
