@@ -120,9 +120,11 @@ LogicalResult gpu::lower(KernelContext &k, RingViewSlotOp op) {
 
 /// How many of the weights of a thread's first row come ahead of a wait that
 /// stands amid them. Where products take turns, those waited for are over
-/// sooner. Measured (docs/performance/gpu.md, "The order of a step").
-static int64_t numWeightsAhead(KernelContext &k) {
-  return k.kernel.getTurns() == mlir::attn::Turns::none ? 16 : 4;
+/// sooner, but under a mask. Measured (docs/performance/gpu.md, "The order of a
+/// step").
+static int64_t numWeightsAhead(KernelContext &k, MapOp weights) {
+  bool isMasked = weights.getInputs().size() > 2;
+  return k.kernel.getTurns() == mlir::attn::Turns::none || isMasked ? 16 : 4;
 }
 
 static Operation *neighbour(Operation *op, bool isForward) {
@@ -140,8 +142,7 @@ MapOp gpu::weightsAround(Operation *op) {
       !isa_and_nonnull<MmaWaitOp>(neighbour(keys, /*isForward=*/true)))
     return {};
   auto map = keys.getAfter()[1].getDefiningOp<MapOp>();
-  if (!map || map->getBlock() != keys->getBlock() ||
-      map.getInputs().size() != 2)
+  if (!map || map->getBlock() != keys->getBlock() || map.getInputs().size() < 2)
     return {};
   auto rows = dyn_cast<VecType>(map.getInputs()[1].getType());
   bool isOfRows =
@@ -185,7 +186,7 @@ static void computeRest(KernelContext &k, MapOp weights, MmaWaitOp wait) {
     e.assembly("", "b", {always}, {});
   }
   Value tied = e.select(always, second, sum);
-  int64_t ahead = numWeightsAhead(k);
+  int64_t ahead = numWeightsAhead(k, weights);
   for (int64_t row : {0, 1})
     for (auto [i, value] : llvm::enumerate(all)) {
       bool isAhead = row == 0 && int64_t(i / 4 * 2 + i % 2) < ahead;
@@ -202,7 +203,9 @@ LogicalResult gpu::lower(KernelContext &k, RingReleaseOp op) {
   Value slot = slotOf(e, *ring, k.scalar(op.getCounter()));
   Value barrier = k.slotAddress(ring->empty, 8, slot);
   if (MapOp weights = weightsAround(op)) {
-    Value last = k.of(weights.getResult(0))[numWeightsAhead(k) * 2 - 3], all;
+    Value last =
+              k.of(weights.getResult(0))[numWeightsAhead(k, weights) * 2 - 3],
+          all;
     for (Value value : k.of(op.getAfter()[0])) {
       Value bits = e.bitcast(value, e.i32);
       all = all ? e.or_(all, bits) : bits;

@@ -18,7 +18,9 @@ module attributes {attn.target = "sm_90a"} {
 // common. Masked tiles, of which the first stands alone, then whole ones; without
 // masked ones the first whole tile stands alone. No tile is asked for keys that are
 // dead in every row: a row that is NaN is done again, key by key, where there were
-// masked tiles.
+// masked tiles. The maxima are those of all keys of a tile, and the mask acts on the
+// weights: rows with next to none are done again, too, with the listed tiles in which
+// they have live keys.
 // CHECK-LABEL: kernel private @ids_kernel0
 // CHECK: %[[BATCH:.*]], %{{.*}}, %[[TILE:.*]], %{{.*}} = tile.work_tile %{{.*}} longest_first
 // CHECK: %[[MASKED:.*]] = memref.load %[[LISTS:.*]][%[[BATCH]], %c0, %[[TILE]], %c0]
@@ -30,9 +32,16 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-NOT: tile.truths
 // CHECK: tile.load %{{.*}} rows(
 // CHECK: tile.load %{{.*}} rows(
+// CHECK: %[[S:.*]] = tile.dot
+// CHECK-NEXT: tile.reduce ins(%[[S]] :
 // CHECK: arith.cmpi eq
 // CHECK: scf.for %{{.*}} = %c1 to %[[M]]
-// CHECK: arith.cmpi eq
+// CHECK: %[[S:.*]] = tile.dot
+// CHECK-NEXT: tile.reduce ins(%[[S]] :
+// CHECK: tile.map ins(%[[S]],
+// CHECK: %[[LIVE:.*]] = arith.cmpi eq
+// CHECK: %[[P:.*]] = math.exp2
+// CHECK: arith.select %[[LIVE]], %[[P]], %cst
 // CHECK: scf.for %{{.*}} = %c0 to %[[W]]
 // CHECK: tile.rows 64
 // CHECK: } else {
@@ -43,17 +52,26 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[SUM:.*]] = tile.reduce ins(%{{.*}} : !tile.tile<128x128xf32>)
 // CHECK: %[[SPOILED:.*]] = tile.map ins(%[[SUM]], %[[FAR:.*]] : !tile.tile<128x1xf32>, !tile.tile<128x1xi1>)
 // CHECK: arith.cmpf uno
-// CHECK: scf.yield %[[SPOILED]]
+// CHECK: %[[FAINT:.*]] = tile.map ins(%{{.*}}, %[[SPOILED]] : !tile.tile<128x1xf32>, !tile.tile<128x1xi1>)
+// CHECK: arith.cmpf olt
+// CHECK: scf.yield %[[FAINT]]
 // CHECK: } else {
 // CHECK: scf.yield %[[FAR]]
 // CHECK: %[[ANY:.*]] = tile.any %[[AGAIN]] by_rows
 // CHECK: scf.if %[[ANY]]
-// CHECK: scf.for %{{.*}} = %c0 to %{{.*}} step %c1
+// CHECK: %[[LISTED:.*]] = arith.addi %{{.*}}, %{{.*}} : index
+// CHECK: scf.for %{{.*}} = %c0 to %[[LISTED]] step %c1
+// CHECK: tile.map ins(%[[AGAIN]] : !tile.tile<128x1xi1>)
+// CHECK: arith.cmpi eq
+// CHECK: } -> !tile.tile<128x128xi1>
+// CHECK: %[[SOME:.*]] = tile.any %{{.*}} by_rows
+// CHECK: scf.if %[[SOME]]
+// CHECK: scf.for
 // CHECK: arith.cmpi eq
 
 // A block lists a query tile's: 128 key tiles at a time by the ids of rows and of
-// keys, least and greatest; then those that these do not settle by elements: of
-// eight rows, and of all, 64 at a time, where those are all live or all dead. A
+// keys, least and greatest: tiles are whole, dead, or, where ends of both are equal,
+// mixed; then those that these do not settle by elements: of eight rows, and of all, 64 at a time, where those are all live or all dead. A
 // ragged tile needs them. Nobody asks which keys of a tile are live.
 // CHECK-LABEL: kernel private @ids_kernel1
 // CHECK-SAME: occupancy = 2
@@ -75,6 +93,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[BITS:.*]]:8 = tile.bits %[[CLASS]]#0, %[[CLASS]]#1
 // CHECK: scf.for %{{.*}} = %c0 to %c4
 // CHECK: math.ctpop
+// CHECK: scf.for
+// CHECK: memref.store
 // CHECK: scf.for
 // CHECK: memref.store
 // CHECK: scf.for

@@ -19,16 +19,26 @@
 // the place of a look for such keys in each tile. Where all listed tiles are
 // whole, there are none: a NaN is the row's own.
 //
+// A mask that acts on scores stands between a tile's product and the maxima of
+// its rows, which all exponentials wait for. So it acts on the weights, where
+// nothing waits, and the maximum is that of all keys of a tile, dead ones too:
+// any anchor will do that no output tells. But beside the largest score of dead
+// keys all weights of a row may be too small for numbers. Rows with such a sum,
+// and those without live keys, are done again.
+//
 //===----------------------------------------------------------------------===//
 
 #include "TileFarRows.h"
+#include "StateUses.h"
 #include "TileAnchor.h"
 #include "TileBlock.h"
 #include "TileElements.h"
+#include "TileLists.h"
 #include "TileSteps.h"
 #include "TileStream.h"
 #include "TileWarps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "llvm/Support/SaveAndRestore.h"
 
@@ -49,17 +59,50 @@ static bool rowsAreInMemory(ReductionContext &ctx) {
          !ctx.reduction.getRotaryAttribute();
 }
 
+/// The component that is the sum of a row's weights times 1, if there is one.
+static std::optional<unsigned> sumOfOnes(ReductionContext &ctx) {
+  ValueRange lifted = getYielded(ctx.monoid.getLift());
+  for (unsigned i = 0; i < ctx.numComponents(); ++i)
+    if (ctx.monoid.getComponent(i) == Component::unit &&
+        !ctx.monoid.isShifted(i) &&
+        matchPattern(lifted[ctx.numStats() + i], m_OneFloat()))
+      return i;
+  return std::nullopt;
+}
+
+/// Whether each row's keys are an interval, which starts anywhere.
+static bool isWindow(ReductionContext &ctx) {
+  Region &region = ctx.reduction.getMaskBody();
+  if (region.empty())
+    return false;
+  ::attn::MaskAnalysis::Facts facts = ::attn::MaskAnalysis(region).facts();
+  return !facts.startsAtFirstKey && facts.hullIsExact && facts.hasRowIntervals;
+}
+
+bool mlir::attn::mayMaskLate(ReductionContext &ctx) {
+  // Weights of f16 are too small for numbers soon.
+  return rowsAreInMemory(ctx) && pipelined(ctx) && ctx.form.dotIsStat &&
+         !ctx.reduction.getValueOperands().empty() && !isF16(ctx) &&
+         !ctx.form.distances && !ctx.form.byQuotient && !ctx.form.weighsLate &&
+         !ctx.monoid.hasShift() &&
+         llvm::all_of(ctx.form.uniformWeight, [](bool b) { return b; }) &&
+         sumOfOnes(ctx) && (ctx.lists.tiles || isWindow(ctx)) &&
+         anchorIsFree(ctx.reduction, ctx.monoid);
+}
+
 bool mlir::attn::mayRedoFarRows(ReductionContext &ctx) {
   if (!rowsAreInMemory(ctx))
     return false;
   Region &region = ctx.reduction.getMaskBody();
   return region.empty() || ctx.lists.tiles ||
-         ::attn::MaskAnalysis(region).facts().startsAtFirstKey;
+         ::attn::MaskAnalysis(region).facts().startsAtFirstKey ||
+         mayMaskLate(ctx);
 }
 
 bool mlir::attn::mayRedoSpoiledRows(ReductionContext &ctx) {
-  return ctx.lists.tiles && rowsAreInMemory(ctx) && pipelined(ctx) &&
-         !ctx.reduction.getValueOperands().empty();
+  bool isListed = ctx.lists.tiles && rowsAreInMemory(ctx) && pipelined(ctx) &&
+                  !ctx.reduction.getValueOperands().empty();
+  return isListed || mayMaskLate(ctx);
 }
 
 /// Within a map: the dot of a row, an i32 in the tile, with a key.
@@ -208,15 +251,93 @@ static SmallVector<Value> enterKey(ReductionContext &ctx, Value key, Value far,
   return next;
 }
 
-/// The state after all keys of the rows that `far` marks; of others as it is.
-static SmallVector<Value> walkRows(ReductionContext &ctx,
-                                   SmallVector<Value> state, Value far) {
-  auto loop = scf::ForOp::create(ctx.b, ctx.hullLower, ctx.hullUpper,
-                                 ctx.index(1), state);
+/// The state after keys [lower, upper) of the rows that `far` marks; of others
+/// as it is.
+static SmallVector<Value> walkKeys(ReductionContext &ctx, Value lower,
+                                   Value upper, ValueRange state, Value far) {
+  auto loop = scf::ForOp::create(ctx.b, lower, upper, ctx.index(1), state);
   OpBuilder::InsertionGuard guard(ctx.b);
   ctx.b.setInsertionPointToStart(loop.getBody());
   scf::YieldOp::create(ctx.b, enterKey(ctx, loop.getInductionVar(), far,
                                        loop.getRegionIterArgs()));
+  return loop.getResults();
+}
+
+/// Whether one of the rows that `far` marks has a live key in a tile.
+static Value anyLive(ReductionContext &ctx, Value first, Value far) {
+  RowBlock block(KeyTile{first, /*masked=*/true});
+  block.firstRow = ctx.row0;
+  prepare(ctx, block);
+  Type i1 = ctx.b.getI1Type();
+  auto type = ctx.tileType(ctx.schedule.getBlockQ(), keyCols(ctx), i1);
+  Value live = ctx.map({far}, type,
+                       [&](Value row, Value key, ValueRange x) {
+                         Value one = liveByMask(ctx, block, row, key);
+                         return SmallVector<Value>{
+                             arith::AndIOp::create(ctx.b, one, x[0])};
+                       })
+                   .front();
+  Value none = arith::ConstantIntOp::create(ctx.b, i1, 0);
+  Value some = ctx.reduce(live, none, /*ordered=*/false,
+                          [&](ValueRange x, ValueRange y) {
+                            return SmallVector<Value>{
+                                arith::OrIOp::create(ctx.b, x[0], y[0])};
+                          })
+                   .front();
+  return tile::AnyOp::create(ctx.b, i1, some, /*by_rows=*/true);
+}
+
+/// Loops over the first keys of the tiles that rows may have live keys in.
+static scf::ForOp loopOverTiles(ReductionContext &ctx, ValueRange state,
+                                Value &first) {
+  Value keys = ctx.index(ctx.schedule.getBlockK());
+  auto into = [&](scf::ForOp loop) {
+    ctx.b.setInsertionPointToStart(loop.getBody());
+    return loop;
+  };
+  if (!ctx.lists.tiles) {
+    auto loop = into(
+        scf::ForOp::create(ctx.b, ctx.hullLower, ctx.hullUpper, keys, state));
+    first = loop.getInductionVar();
+    return loop;
+  }
+  auto count = [&](int64_t which) {
+    SmallVector<Value> at = listIndices(ctx);
+    at.push_back(ctx.index(which));
+    return ctx.toIndex(memref::LoadOp::create(ctx.b, ctx.lists.tiles, at));
+  };
+  Value masked = count(KeyLists::masks);
+  auto loop = into(scf::ForOp::create(ctx.b, ctx.index(0),
+                                      ctx.add(masked, count(KeyLists::wholes)),
+                                      ctx.index(1), state));
+  Value n = loop.getInductionVar();
+  Value isWhole = ctx.cmp(arith::CmpIPredicate::sge, n, masked);
+  Value number = ctx.select(isWhole, ctx.sub(n, masked), n);
+  first = ctx.mul(ctx.toIndex(loadListed(ctx, number, isWhole)), keys);
+  return loop;
+}
+
+/// The state after all keys of the rows that `far` marks; of others as it is.
+static SmallVector<Value> walkRows(ReductionContext &ctx,
+                                   SmallVector<Value> state, Value far) {
+  // The mask's region tells which keys are live, whatever the lists have.
+  if (!ctx.form.masksLate) {
+    llvm::SaveAndRestore<KeyLists> lists(ctx.lists, KeyLists());
+    return walkKeys(ctx, ctx.hullLower, ctx.hullUpper, state, far);
+  }
+  // Rows without live keys are no accident: tiles without any are passed over.
+  OpBuilder::InsertionGuard guard(ctx.b);
+  Value first;
+  scf::ForOp loop = loopOverTiles(ctx, state, first);
+  llvm::SaveAndRestore<KeyLists> lists(ctx.lists, KeyLists());
+  Value keys = ctx.index(ctx.schedule.getBlockK());
+  ValueRange own = loop.getRegionIterArgs();
+  auto walk = [&] {
+    return walkKeys(ctx, first, ctx.min(ctx.add(first, keys), ctx.hullUpper),
+                    own, far);
+  };
+  scf::YieldOp::create(
+      ctx.b, stepIf(ctx, anyLive(ctx, first, far), own, walk, nullptr));
   return loop.getResults();
 }
 
@@ -273,6 +394,23 @@ static Value findSpoiledRows(ReductionContext &ctx, ValueRange state,
   return found;
 }
 
+/// Rows whose weights may have been too small for numbers, and `found`.
+static Value findFaintRows(ReductionContext &ctx, ValueRange state, Value rows,
+                           Value found) {
+  // Products of weights that are less than half of the last bit of the largest
+  // one are normal numbers still.
+  constexpr float least = 0x1p-90f;
+  Value ones = state[ctx.numStats() + *sumOfOnes(ctx)];
+  auto isFaint = [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
+    Value some = arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::OLT, x[0],
+                                       ctx.f32(least));
+    Value inside = ctx.cmp(arith::CmpIPredicate::slt, row, rows);
+    some = arith::AndIOp::create(ctx.b, inside, some);
+    return {arith::OrIOp::create(ctx.b, some, x[1])};
+  };
+  return ctx.map({ones, found}, found.getType(), isFaint).front();
+}
+
 SmallVector<Value> mlir::attn::redoRows(ReductionContext &ctx,
                                         SmallVector<Value> state) {
   Value rows = ctx.toI32(ctx.liveRows), again;
@@ -280,16 +418,19 @@ SmallVector<Value> mlir::attn::redoRows(ReductionContext &ctx,
     again = findFarRows(ctx, state, rows);
   if (ctx.form.redoesSpoiled) {
     Value some =
-        ctx.cmp(arith::CmpIPredicate::sgt, ctx.numMasked, ctx.index(0));
+        ctx.numMasked
+            ? ctx.cmp(arith::CmpIPredicate::sgt, ctx.numMasked, ctx.index(0))
+            : ctx.cmp(arith::CmpIPredicate::slt, ctx.hullLower, ctx.hullUpper);
     auto find = [&] {
-      return SmallVector<Value>{findSpoiledRows(ctx, state, rows, again)};
+      Value found = findSpoiledRows(ctx, state, rows, again);
+      if (ctx.form.masksLate)
+        found = findFaintRows(ctx, state, rows, found);
+      return SmallVector<Value>{found};
     };
     again = stepIf(ctx, some, again, find, nullptr).front();
   }
   Value any = tile::AnyOp::create(ctx.b, ctx.b.getI1Type(), again,
                                   /*by_rows=*/true);
-  // The mask's region tells which keys are live, whatever the lists have.
-  llvm::SaveAndRestore<KeyLists> lists(ctx.lists, KeyLists());
   return stepIf(
       ctx, any, state,
       [&] {

@@ -316,6 +316,7 @@ LogicalResult mlir::attn::buildReduction(ReductionContext &ctx,
   readForm(ctx);
   ctx.form.redoesFar = mayRedoFarRows(ctx);
   ctx.form.redoesSpoiled = mayRedoSpoiledRows(ctx);
+  ctx.form.masksLate = mayMaskLate(ctx);
   ctx.form.anchorsLate = anchorsLate(ctx);
   if (ctx.form.fused || ctx.form.unit)
     findFarAnchors(ctx);

@@ -171,6 +171,9 @@ struct ScoreForm : ScoreUnit {
   bool redoesFar = false;
   /// So are rows that are NaN, and listed tiles clear no values of dead keys.
   bool redoesSpoiled = false;
+  /// The mask acts on weights, not on statistics: the anchor of a row may be
+  /// that of a dead key, and rows whose sums it makes faint are done again.
+  bool masksLate = false;
   /// Weights that need the score are computed with the factor, from the
   /// statistic.
   bool weighsLate = false;

@@ -484,6 +484,8 @@ static SmallVector<Value> liftScores(ReductionContext &ctx, RowBlock &block,
     return lifted;
   };
   Value whole = block.tile.whole;
+  if (ctx.form.masksLate && block.tile.masked)
+    return {dots[0]};
   if (!whole)
     return lift();
   bool masked = std::exchange(block.tile.masked, false);
@@ -546,8 +548,17 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
   Value k = scaleToBase(ctx);
   if (block.tile.linear)
     k = ctx.linear.scaleLog2;
-  Weights weights =
-      mapWeights(ctx, block, inputs, groups, [&](Value, Value, ValueRange x) {
+  size_t numInputs = inputs.size();
+  bool late = ctx.form.masksLate && block.tile.masked && !block.tile.linear;
+  if (late)
+    inputs = withLoaded(ctx, block, inputs);
+  Weights weights = mapWeights(
+      ctx, block, inputs, groups, [&](Value r, Value c, ValueRange x) {
+        Value alive;
+        if (late) {
+          x = takeLoaded(ctx, block, x, numInputs);
+          alive = liveByMask(ctx, block, r, c);
+        }
         ValueRange from = x.take_front(numTiles);
         ValueRange computed = x.slice(numTiles, lifted.size() - numTiles);
         ValueRange to = x.drop_front(lifted.size());
@@ -598,6 +609,8 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
           Value product =
               one ? factor
                   : arith::MulFOp::create(ctx.b, weight, factor).getResult();
+          if (alive)
+            product = ctx.select(alive, product, ctx.f32(0.0f));
           results.push_back(dead ? ctx.select(dead, ctx.f32(0.0f), product)
                                  : product);
         }

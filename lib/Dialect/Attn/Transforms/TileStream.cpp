@@ -20,6 +20,7 @@
 #include "TileSteps.h"
 #include "TurnRows.h"
 #include "attn/Analysis/FewRows.h"
+#include "attn/Dialect/Tile/IR/NotCleared.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -109,10 +110,14 @@ static void loadKeys(ReductionContext &ctx, const KeyTile &tile,
     // Every key of a full tile is in range.
     if (isGpu(ctx) && !tile.masked)
       lower = upper = Value();
-    return tile::LoadOp::create(ctx.b, ctx.tileType(cols, width, type),
-                                isKey ? openMultiplied(ctx, tensor)
-                                      : openKeys(ctx, tensor),
-                                at, lower, upper, live, /*vector=*/false);
+    auto loaded = tile::LoadOp::create(
+        ctx.b, ctx.tileType(cols, width, type),
+        isKey ? openMultiplied(ctx, tensor) : openKeys(ctx, tensor), at, lower,
+        upper, live, /*vector=*/false);
+    // Rows that show what is outside a window are done again.
+    if (ctx.form.masksLate && lower && !live)
+      loaded->setAttr(tile::notClearedName, ctx.b.getUnitAttr());
+    return loaded;
   };
   if (turnsRows(ctx))
     rowBlock.keys =

@@ -9,6 +9,7 @@
 #include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "attn/Dialect/Tile/IR/LiveDepth.h"
 #include "attn/Dialect/Tile/IR/MovingRows.h"
+#include "attn/Dialect/Tile/IR/NotCleared.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -91,6 +92,14 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
     if (!isa<LoadOp>(op) || !isa<UnitAttr>(attr.getValue()))
       return op->emitOpError("expected tile.moves to be a unit attribute of "
                              "tile.load");
+    return success();
+  }
+  if (attr.getName() == notClearedName) {
+    auto load = dyn_cast<LoadOp>(op);
+    if (!load || !load.getUpper() || load.getLive() ||
+        !isa<UnitAttr>(attr.getValue()))
+      return op->emitOpError("expected tile.not_cleared to be a unit attribute "
+                             "of a tile.load with bounds alone");
     return success();
   }
   if (attr.getName() == foldThresholdName) {

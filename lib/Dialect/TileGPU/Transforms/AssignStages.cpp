@@ -217,9 +217,10 @@ bool Assigner::releasesAtOnce() {
 /// for there: a thread has computed a part of its first row's, and the rest
 /// come behind (ConvertTileGPUToNVVM). Null where that is not so. Measured
 /// (docs/performance/gpu.md, "The order of a step"): it pays where keys and
-/// values have 128 columns, for tiles without a mask, where rows have different
-/// numbers of keys or blocks copy for each other. `read` has read the scores: a
-/// statistic of rows, without which nothing is there ahead of the weights.
+/// values have 128 columns, where rows have different numbers of keys or blocks
+/// copy for each other, for tiles without a mask and those of one that acts on
+/// the weights. `read` has read the scores: a statistic of rows, without which
+/// nothing is there ahead of the weights.
 MapOp Assigner::weightsAround(Value read) {
   constexpr int64_t columns = 128;
   if (step.kind != Kind::Loop || step.forms || step.late.size() != 1 ||
@@ -241,8 +242,14 @@ MapOp Assigner::weightsAround(Value read) {
   if (!weights || weights->getBlock() != step.block || !queries ||
       queries.getCols() != columns || !ring || ring.getFill() != Fill::Tma ||
       step.early.front().getB().getType().getBoxes() > 1 ||
-      weights.getNumResults() != 1 || weights.getInputs().size() != 2 ||
+      weights.getNumResults() != 1 || weights.getInputs().size() < 2 ||
       weights.getInputs()[0] != step.earlyWaits.front().getResult(0))
+    return {};
+  // What else it reads tells which keys are live.
+  if (llvm::any_of(weights.getInputs().drop_front(2), [](Value input) {
+        auto read = dyn_cast<VecType>(input.getType());
+        return !read || !read.getElementType().isInteger();
+      }))
     return {};
   auto rows = dyn_cast<VecType>(weights.getInputs()[1].getType());
   if (!isa<VecType>(read.getType()) || !rows || rows.getAxis() != Axis::Row ||

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpecializeWarps.h"
+#include "attn/Dialect/Tile/IR/NotCleared.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 
@@ -30,7 +31,9 @@ bool Consumer::endsWithTensor(Value upper) {
 /// A value row that no query may see must not reach one, not even times 0.
 /// Tensor copies fill with zeros beyond the tensor only.
 void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
-  if (!(ring.isValue || ring.isWhole) || (!load.getUpper() && !load.getLive()))
+  if (!(ring.isValue || ring.isWhole) ||
+      (!load.getUpper() && !load.getLive()) ||
+      load->hasAttr(tile::notClearedName))
     return;
   // Up to 64 columns they are cleared all the same: without that code ptxas
   // gave the loop over whole tiles another order, and d = 64 was slower
