@@ -8,8 +8,9 @@
 // A kernel that starts while the one before it ends has nothing to do until
 // that one's results are there but to find out where they are. The assembler
 // does not see it so: a wait has no operands, and comes as early as it may.
-// Here it gets a predicate, which is always true, and made of all addresses
-// that are known without what the kernel waits for.
+// Here it gets a predicate, which is always true, and made of the addresses
+// that are known without what the kernel waits for: of a block of one role of
+// all, of warps of a cluster that draw and copy of those that they read first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,33 +33,54 @@ static bool isFixed(Operation *op) {
   return isMemoryEffectFree(op);
 }
 
-void KernelLowering::waitBehindAddresses() {
-  // Warps that multiply have other registers to hold.
-  bool multiplies =
-      kernel->walk([](MmaSyncOp) { return WalkResult::interrupt(); })
-          .wasInterrupted();
-  if (multiplies || !llvm::hasSingleElement(kernel.getOps<RoleOp>()))
-    return;
-  LLVM::InlineAsmOp wait;
-  function.walk([&](LLVM::InlineAsmOp op) {
-    if (op.getAsmString() != waitText)
-      return WalkResult::advance();
-    wait = op;
-    return WalkResult::interrupt();
-  });
-  if (!wait)
-    return;
-  Block *block = wait->getBlock();
-  auto isThere = [&](Value value) {
+namespace {
+
+/// One wait, and what is known ahead of it.
+class HeldWait {
+public:
+  HeldWait(Emitter &e, LLVM::InlineAsmOp wait, Value hiddenZero)
+      : e(e), wait(wait), hiddenZero(hiddenZero) {}
+  /// Moves all that is known in the wait's block ahead of it.
+  void moveAll();
+  /// Moves the addresses that its warp reads first ahead of it, and what they
+  /// are made of.
+  void moveAddresses();
+  /// Gives the wait its predicate.
+  void hold();
+
+private:
+  bool isThere(Value value) {
     Operation *def = value.getDefiningOp();
-    return !def || def->getBlock() != block || def->isBeforeInBlock(wait);
-  };
+    Block *block = wait->getBlock();
+    if (!def)
+      return !llvm::is_contained(blocks, value.getParentBlock()) ||
+             value.getParentBlock() == block;
+    return !llvm::is_contained(blocks, def->getBlock()) ||
+           (def->getBlock() == block && def->isBeforeInBlock(wait));
+  }
+  bool isAddress(Value value) {
+    return value.getType() == e.i64 ||
+           isa<LLVM::LLVMPointerType>(value.getType());
+  }
+  bool bring(Value value);
+
+  Emitter &e;
+  LLVM::InlineAsmOp wait;
+  Value hiddenZero;
+  /// The wait's block, and those that follow it alone.
+  SmallVector<Block *> blocks = {wait->getBlock()};
+  llvm::SmallSetVector<Value, 16> addresses;
+};
+
+} // namespace
+
+void HeldWait::moveAll() {
   SmallVector<Operation *> behind;
   for (Operation *op = wait->getNextNode(); op; op = op->getNextNode())
     behind.push_back(op);
-  llvm::SmallSetVector<Value, 16> addresses;
   for (Operation *op : behind) {
-    bool isKnown = llvm::all_of(op->getOperands(), isThere);
+    bool isKnown =
+        llvm::all_of(op->getOperands(), [&](Value x) { return isThere(x); });
     if (isKnown && isFixed(op)) {
       op->moveBefore(wait);
       continue;
@@ -66,10 +88,48 @@ void KernelLowering::waitBehindAddresses() {
     if (!isa<LLVM::InlineAsmOp, LLVM::LoadOp>(op))
       continue;
     for (Value operand : op->getOperands())
-      if (isThere(operand) && (operand.getType() == e.i64 ||
-                               isa<LLVM::LLVMPointerType>(operand.getType())))
+      if (isThere(operand) && isAddress(operand))
         addresses.insert(operand);
   }
+}
+
+/// Brings a value ahead of the wait, if all that it is made of is fixed.
+bool HeldWait::bring(Value value) {
+  if (isThere(value))
+    return true;
+  Operation *op = value.getDefiningOp();
+  bool isRun = op && op->getBlock() == wait->getBlock();
+  if (!op || !isFixed(op) || !(isRun || isSpeculatable(op)) ||
+      !llvm::all_of(op->getOperands(), [&](Value x) { return bring(x); }))
+    return false;
+  op->moveBefore(wait);
+  return true;
+}
+
+void HeldWait::moveAddresses() {
+  // As many as are asked for at once: a length, and entries of a table.
+  constexpr size_t most = 8;
+  // The branch in which something is read follows at once.
+  if (auto branch = dyn_cast<LLVM::CondBrOp>(wait->getBlock()->getTerminator()))
+    if (Block *then = branch.getTrueDest(); then->getSinglePredecessor())
+      blocks.push_back(then);
+  for (Block *block : blocks) {
+    Operation *first =
+        block == wait->getBlock() ? wait->getNextNode() : &block->front();
+    for (Operation *op = first; op; op = op->getNextNode()) {
+      auto text = dyn_cast<LLVM::InlineAsmOp>(op);
+      bool reads = text ? text.getAsmString().starts_with("ld.relaxed")
+                        : isa<LLVM::LoadOp>(op);
+      if (!reads || addresses.size() == most)
+        continue;
+      for (Value operand : op->getOperands())
+        if (isAddress(operand) && bring(operand))
+          addresses.insert(operand);
+    }
+  }
+}
+
+void HeldWait::hold() {
   if (addresses.empty())
     return;
   e.b.setInsertionPoint(wait);
@@ -84,4 +144,33 @@ void KernelLowering::waitBehindAddresses() {
   Value isTime = e.eq(e.and_(all, hiddenZero), 0);
   e.assembly(Twine("@$0 ") + waitText, "b,~{memory}", {isTime});
   wait.erase();
+}
+
+void KernelLowering::waitDependencies() {
+  e.assembly(waitText, "~{memory}", {});
+  // Warps that multiply have other registers to hold.
+  bool multiplies =
+      role.op && role.op.walk([](MmaSyncOp) { return WalkResult::interrupt(); })
+                     .wasInterrupted();
+  bool isAlone = llvm::hasSingleElement(kernel.getOps<RoleOp>());
+  // Blocks of a cluster are there long before they may read. Of others, which
+  // start as those before them end, it takes up to 1.015 times as long
+  // (docs/performance/gpu-serving.md).
+  bool copies =
+      cluster > 1 && role.op && role.scope == Scope::Warp && role.warps == 1;
+  if (!multiplies && (isAlone || copies))
+    waits.push_back(
+        cast<LLVM::InlineAsmOp>(*std::prev(e.b.getInsertionPoint())));
+}
+
+void KernelLowering::waitBehindAddresses() {
+  bool isAlone = llvm::hasSingleElement(kernel.getOps<RoleOp>());
+  for (LLVM::InlineAsmOp wait : waits) {
+    HeldWait held(e, wait, hiddenZero);
+    if (isAlone)
+      held.moveAll();
+    else
+      held.moveAddresses();
+    held.hold();
+  }
 }

@@ -344,7 +344,7 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
         return success();
       })
       .Case([&](WaitDependenciesOp) {
-        e.assembly(waitText, "~{memory}", {});
+        waitDependencies();
         return success();
       })
       // Other names of what there is.

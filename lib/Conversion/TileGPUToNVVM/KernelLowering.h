@@ -38,8 +38,9 @@ private:
   mlir::LLVM::LLVMFuncOp createFunction();
   void initializeBarriers();
   LogicalResult dispatchRoles();
-  /// Lets a block of one role wait for the launch before only where it knows
-  /// what it reads (Dependencies.cpp).
+  // Dependencies.cpp: waits for the launch before.
+  void waitDependencies();
+  /// Lets warps that multiply nothing wait only where they know what they read.
   void waitBehindAddresses();
   LogicalResult lowerRole(tg::RoleOp role);
   LogicalResult lowerOp(Operation *op) override;
@@ -89,6 +90,8 @@ private:
   RoleLayout placement;
   mlir::LLVM::LLVMFuncOp function;
   bool persistent = false;
+  /// The waits of roles that multiply nothing.
+  llvm::SmallVector<mlir::LLVM::InlineAsmOp> waits;
 };
 
 } // namespace attn::gpu

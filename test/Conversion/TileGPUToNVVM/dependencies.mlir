@@ -42,7 +42,56 @@ tile_gpu.kernel private @states(%m: memref<?x?xf32, strided<[?, 1]>>, %n: i32) {
   tile_gpu.return
 }
 
-// With several roles a wait stays as it is.
+// In a cluster, a warp that multiplies nothing waits behind the addresses that it
+// reads first, in the branch that follows as well.
+// CHECK-LABEL: llvm.func @lengths
+// CHECK: llvm.udiv
+// CHECK: %[[LENGTH:.*]] = llvm.trunc %[[A:.*]] : i64 to i32
+// CHECK: %[[ENTRY:.*]] = llvm.trunc %[[B:.*]] : i64 to i32
+// CHECK: llvm.xor %[[LENGTH]], %[[ENTRY]]
+// CHECK: llvm.inline_asm has_side_effects "@$0 griddepcontrol.wait;", "b,~{memory}"
+// CHECK: ld.relaxed.gpu.global.b32
+// CHECK: llvm.cond_br
+// CHECK-NOT: llvm.udiv
+// CHECK: ld.relaxed.gpu.global.b32
+tile_gpu.kernel private @lengths(%m: memref<?xi32, strided<[1]>>, %t: memref<?xi32, strided<[1]>>, %n: index, %tickets: memref<1xi32>, %i: i32) {
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>) cluster(2) tiles(%i) heads(%i) batch(%i) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  %c1 = arith.constant 1 : index
+  %c7 = arith.constant 7 : index
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%warp: i32):
+    %some = arith.cmpi sgt, %n, %c1 : index
+    tile_gpu.dependencies.wait
+    %length = memref.load %m[%n] {nontemporal = true} : memref<?xi32, strided<[1]>>
+    scf.if %some {
+      %row = arith.divui %n, %c7 : index
+      %entry = memref.load %t[%row] {nontemporal = true} : memref<?xi32, strided<[1]>>
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "draw" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// A wait behind which nothing known is read stays as it is.
 // CHECK-LABEL: llvm.func @roles
 // CHECK: llvm.inline_asm has_side_effects "griddepcontrol.wait;", "~{memory}"
 tile_gpu.kernel private @roles(%i: i32) {
