@@ -277,7 +277,6 @@ void FirstCopies::ask() {
 
 void ::attn::askAhead(KernelOp kernel, LaunchOp launch,
                       const ::attn::TargetInfo &target) {
-  guessAhead(kernel, launch, target);
   for (auto role : kernel.getOps<RoleOp>()) {
     if (role.getScope() != Scope::Warp || role.getWarps() != 1)
       continue;
@@ -289,5 +288,6 @@ void ::attn::askAhead(KernelOp kernel, LaunchOp launch,
     for (WaitDependenciesOp wait : waits)
       FirstCopies(kernel, launch, wait, target).ask();
   }
-  ::attn::copyFirst(kernel);
+  if (!::attn::copyFirst(kernel, launch, target))
+    guessAhead(kernel, launch, target);
 }

@@ -35,6 +35,14 @@ mlir::Value decideAsking(mlir::OpBuilder &b, mlir::Location loc,
                          mlir::Value begin, mlir::Value ahead, mlir::Value end,
                          const TargetInfo &target);
 
+/// Asks for the pages of some tiles, one behind the other, up to `before`.
+void askForPages(mlir::OpBuilder &b, Copy copy, mlir::ValueRange indices,
+                 int64_t tiles, mlir::Value before);
+
+/// Asks for a tile that begins ahead of `end`, if all of it exists.
+void askForTile(mlir::OpBuilder &b, Copy copy, mlir::ValueRange indices,
+                mlir::Value end);
+
 /// Lets warps that copy ask for their first slots' tiles while they wait for
 /// the launch before, where each is read once: the cache that all
 /// multiprocessors share has them by then, and what the launch before still
@@ -46,8 +54,10 @@ void askAhead(mlir::tile_gpu::KernelOp kernel, mlir::tile_gpu::LaunchOp launch,
 void guessAhead(mlir::tile_gpu::KernelOp kernel,
                 mlir::tile_gpu::LaunchOp launch, const TargetInfo &target);
 
-/// Lets warps that copy find the first tiles of such an item themselves.
-void copyFirst(mlir::tile_gpu::KernelOp kernel);
+/// Lets warps that copy find the first tiles of such an item themselves, and
+/// ask for them. Whether all do that ask.
+bool copyFirst(mlir::tile_gpu::KernelOp kernel, mlir::tile_gpu::LaunchOp launch,
+               const TargetInfo &target);
 
 } // namespace attn
 

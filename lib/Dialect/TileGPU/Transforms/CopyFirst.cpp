@@ -21,6 +21,7 @@
 #include "GuessItem.h"
 #include "attn/Dialect/TileGPU/IR/FirstItems.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/OperationSupport.h"
 
@@ -68,17 +69,20 @@ namespace {
 /// The first copies of one role.
 class FirstTiles {
 public:
-  FirstTiles(KernelOp kernel, WaitDependenciesOp search, RoleOp role)
-      : item(kernel, search),
+  FirstTiles(KernelOp kernel, LaunchOp launch, WaitDependenciesOp search,
+             RoleOp role, const ::attn::TargetInfo &target)
+      : kernel(kernel), launch(launch), target(target), item(kernel, search),
         scheduler(cast<SchedulerOp>(search->getParentOp())), role(role),
         b(role) {}
-  void copy();
+  bool copy();
 
 private:
   bool findLoops();
   bool isKnown(scf::ForOp loop);
   ForeachOp createCopies();
   void askForEntries(IRMapping &tile);
+  Value readEntry(IRMapping &tile);
+  void ask(IRMapping &known, ValueRange rows, Value from, Value to);
   void copyTile(int64_t number, IRMapping &tile, Value exists, Value &count);
   void goOn(ForeachOp first);
   Value constant(int64_t value, Type type) {
@@ -86,6 +90,9 @@ private:
                                      b.getIntegerAttr(type, value));
   }
 
+  KernelOp kernel;
+  LaunchOp launch;
+  const ::attn::TargetInfo &target;
   ::attn::ItemGuess item;
   SchedulerOp scheduler;
   RoleOp role;
@@ -183,6 +190,77 @@ void FirstTiles::askForEntries(IRMapping &tile) {
   }
 }
 
+/// Reads the entry of a tile's first page where copies look entries up by
+/// themselves: one behind the other, out of this multiprocessor's cache then.
+/// None elsewhere.
+Value FirstTiles::readEntry(IRMapping &tile) {
+  Location loc = role.getLoc();
+  for (auto load : loops.front().getBody()->getOps<RingLoadOp>()) {
+    if (!load.getTable() || load.getIndices().size() != 4)
+      continue;
+    Value sequence = item.guess(b, load.getIndices()[0], tile);
+    Value row = item.guess(b, load.getIndices()[2], tile);
+    if (!sequence || !row)
+      continue;
+    auto toIndex = [&](Value x) -> Value {
+      return arith::IndexCastOp::create(b, loc, b.getIndexType(), x);
+    };
+    Value page = arith::ConstantIndexOp::create(b, loc, *load.getPage());
+    Value entry = arith::DivUIOp::create(b, loc, toIndex(row), page);
+    Value entries = memref::DimOp::create(b, loc, load.getTable(), 1);
+    Value last = arith::SubIOp::create(
+        b, loc, entries, arith::ConstantIndexOp::create(b, loc, 1));
+    entry = arith::MinUIOp::create(b, loc, entry, last);
+    return memref::LoadOp::create(b, loc, load.getTable(),
+                                  ValueRange{toIndex(sequence), entry});
+  }
+  return {};
+}
+
+/// Asks for the tiles of all slots where the launch asks.
+void FirstTiles::ask(IRMapping &known, ValueRange rows, Value from, Value to) {
+  Location loc = role.getLoc();
+  scf::ForOp steps = loops.front();
+  SmallVector<::attn::Copy> copies;
+  for (auto load : steps.getBody()->getOps<RingLoadOp>())
+    if (Value memref = ::attn::findTensor(kernel, launch, load))
+      copies.push_back({load, memref});
+  if (copies.empty())
+    return;
+  Value step = item.guess(b, steps.getStep(), known);
+  Value ahead = arith::AddIOp::create(b, loc, rows.back(), step);
+  Value asks = ::attn::decideAsking(b, loc, scheduler, from, ahead, to, target);
+  auto branch = scf::IfOp::create(b, loc, asks, /*withElseRegion=*/false);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.thenBlock());
+  Value before = arith::IndexCastOp::create(b, loc, b.getI32Type(), to);
+  // One read of what says where a tile lies does not wait for another.
+  struct Part {
+    ::attn::Copy copy;
+    SmallVector<Value> indices;
+  };
+  SmallVector<Part> parts;
+  for (Value row : rows) {
+    IRMapping tile = known;
+    tile.map(steps.getInductionVar(), row);
+    for (::attn::Copy copy : copies) {
+      if (copy.load.getTable() && row != rows.front())
+        continue;
+      SmallVector<Value> indices;
+      for (Value index : copy.load.getIndices())
+        if (Value there = item.guess(b, index, tile))
+          indices.push_back(there);
+      if (indices.size() == copy.load.getIndices().size())
+        parts.push_back({copy, indices});
+    }
+  }
+  for (Part &part : parts)
+    if (part.copy.load.getTable())
+      ::attn::askForPages(b, part.copy, part.indices, rows.size(), before);
+    else
+      ::attn::askForTile(b, part.copy, part.indices, to);
+}
+
 /// Copies the first tiles ahead of the loop over items; the result is how many.
 /// Null if memory cannot tell them.
 ForeachOp FirstTiles::createCopies() {
@@ -229,6 +307,9 @@ ForeachOp FirstTiles::createCopies() {
   SmallVector<Value> again;
   for (memref::LoadOp read : reads)
     again.push_back(b.clone(*read)->getResult(0));
+  SmallVector<Value> entries;
+  for (IRMapping &tile : tiles)
+    entries.push_back(readEntry(tile));
   for (IRMapping &tile : tiles)
     for (auto load : steps.getBody()->getOps<RingLoadOp>())
       for (Value operand : load->getOperands()) {
@@ -246,10 +327,16 @@ ForeachOp FirstTiles::createCopies() {
   Value count = none;
   for (auto [number, tile] : llvm::enumerate(tiles)) {
     Value exists = compare(arith::CmpIPredicate::slt, rows[number], to);
+    // No page is there where nothing is.
+    if (Value entry = entries[number])
+      exists = arith::AndIOp::create(
+          b, loc, exists, compare(arith::CmpIPredicate::sge, entry, none));
     copyTile(number, tile, arith::AndIOp::create(b, loc, holds, exists), count);
   }
   scf::YieldOp::create(b, loc, count);
   end->setOperands(some.getResult(0));
+  b.setInsertionPoint(some);
+  ask(known, rows, from, to);
   wait->moveBefore(some);
   return first;
 }
@@ -277,26 +364,31 @@ void FirstTiles::goOn(ForeachOp first) {
   }
 }
 
-void FirstTiles::copy() {
+bool FirstTiles::copy() {
   if (!findLoops())
-    return;
-  if (ForeachOp first = createCopies())
+    return false;
+  ForeachOp first = createCopies();
+  if (first)
     goOn(first);
+  return bool(first);
 }
 
-void ::attn::copyFirst(KernelOp kernel) {
+bool ::attn::copyFirst(KernelOp kernel, LaunchOp launch,
+                       const TargetInfo &target) {
   // What many rows multiply comes in time.
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
   if (!schedule || schedule.getBlockQ() > fewRows)
-    return;
+    return false;
   SmallVector<WaitDependenciesOp> waits;
   for (auto scheduler : kernel.getOps<SchedulerOp>())
     // A block's first item is that of its number, unless it draws that too, or
     // passes over it.
     if (!drawsFirst(scheduler) && scheduler.getOps<SkipOp>().empty())
       llvm::append_range(waits, scheduler.getOps<WaitDependenciesOp>());
+  bool some = false;
   for (WaitDependenciesOp wait : waits)
     for (auto role : kernel.getOps<RoleOp>())
       if (role.getScope() == Scope::Warp && role.getWarps() == 1)
-        FirstTiles(kernel, wait, role).copy();
+        some |= FirstTiles(kernel, launch, wait, role, target).copy();
+  return some;
 }

@@ -40,6 +40,49 @@ auto ::attn::findTensor(KernelOp kernel, LaunchOp launch, RingLoadOp load)
   return at == given.end() ? Value() : body.getArgument(at - given.begin());
 }
 
+void ::attn::askForPages(OpBuilder &b, Copy copy, ValueRange indices,
+                         int64_t tiles, Value before) {
+  SmemType tile = copy.load.getTile().getType();
+  int64_t boxes = std::gcd(*copy.load.getPage(), tile.getRows());
+  GlobalPrefetchOp::create(
+      b, copy.load.getLoc(), copy.memref, indices, tiles * tile.getRows(),
+      tile.getCols(), copy.load.getTable(), b.getI64IntegerAttr(boxes), before);
+}
+
+void ::attn::askForTile(OpBuilder &b, Copy copy, ValueRange indices,
+                        Value end) {
+  Location loc = copy.load.getLoc();
+  SmemType tile = copy.load.getTile().getType();
+  int64_t rank = indices.size();
+  auto toIndex = [&](Value x) -> Value {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), x);
+  };
+  auto compare = [&](arith::CmpIPredicate predicate, Value x,
+                     Value y) -> Value {
+    return arith::CmpIOp::create(b, loc, predicate, x, y);
+  };
+  auto constant = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Value exists =
+      compare(arith::CmpIPredicate::slt, toIndex(indices[rank - 2]), end);
+  for (auto [i, index] : llvm::enumerate(indices)) {
+    int64_t count = int64_t(i) + 1 == rank   ? tile.getCols()
+                    : int64_t(i) + 2 == rank ? tile.getRows()
+                                             : 1;
+    Value last = toIndex(index);
+    if (count > 1)
+      last = arith::AddIOp::create(b, loc, last, constant(count - 1));
+    Value isIn = compare(arith::CmpIPredicate::ult, last,
+                         memref::DimOp::create(b, loc, copy.memref, i));
+    exists = arith::AndIOp::create(b, loc, exists, isIn);
+  }
+  auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
+  auto inside = branch.getThenBodyBuilder();
+  GlobalPrefetchOp::create(inside, loc, copy.memref, indices, tile.getRows(),
+                           tile.getCols());
+}
+
 namespace {
 
 /// The first copies of a block's item where lengths of sequences say what it
@@ -77,8 +120,6 @@ private:
     return arith::CmpIOp::create(b, wait.getLoc(), predicate, x, y);
   }
   std::optional<SmallVector<Value>> guessIndices(Copy copy, IRMapping &known);
-  void askForTile(Copy copy, ValueRange indices, Value end);
-  void askForPages(Copy copy, ValueRange indices, int64_t tiles, Value before);
 
   KernelOp kernel;
   LaunchOp launch;
@@ -140,43 +181,6 @@ GuessedCopies::guessIndices(Copy copy, IRMapping &known) {
       return std::nullopt;
   }
   return indices;
-}
-
-/// Asks for the pages of some tiles, one behind the other.
-void GuessedCopies::askForPages(Copy copy, ValueRange indices, int64_t tiles,
-                                Value before) {
-  SmemType tile = copy.load.getTile().getType();
-  int64_t boxes = std::gcd(*copy.load.getPage(), tile.getRows());
-  GlobalPrefetchOp::create(
-      b, wait.getLoc(), copy.memref, indices, tiles * tile.getRows(),
-      tile.getCols(), copy.load.getTable(), b.getI64IntegerAttr(boxes), before);
-}
-
-/// Asks for a tile that begins ahead of `end`, if all of it exists.
-void GuessedCopies::askForTile(Copy copy, ValueRange indices, Value end) {
-  Location loc = wait.getLoc();
-  SmemType tile = copy.load.getTile().getType();
-  int64_t rank = indices.size();
-  auto toIndex = [&](Value x) -> Value {
-    return arith::IndexCastOp::create(b, loc, b.getIndexType(), x);
-  };
-  Value exists =
-      compare(arith::CmpIPredicate::slt, toIndex(indices[rank - 2]), end);
-  for (auto [i, index] : llvm::enumerate(indices)) {
-    int64_t count = int64_t(i) + 1 == rank   ? tile.getCols()
-                    : int64_t(i) + 2 == rank ? tile.getRows()
-                                             : 1;
-    Value last = toIndex(index);
-    if (count > 1)
-      last = arith::AddIOp::create(b, loc, last, constant(count - 1));
-    Value isIn = compare(arith::CmpIPredicate::ult, last,
-                         memref::DimOp::create(b, loc, copy.memref, i));
-    exists = arith::AndIOp::create(b, loc, exists, isIn);
-  }
-  auto branch = scf::IfOp::create(b, loc, exists, /*withElseRegion=*/false);
-  auto inside = branch.getThenBodyBuilder();
-  GlobalPrefetchOp::create(inside, loc, copy.memref, indices, tile.getRows(),
-                           tile.getCols());
 }
 
 /// A warp that is not there yet, and so takes no other's time or registers: of
@@ -272,9 +276,9 @@ void GuessedCopies::askFor(Steps &steps) {
   }
   for (Part &part : parts)
     if (part.copy.load.getTable())
-      askForPages(part.copy, part.indices, part.tiles, before);
+      ::attn::askForPages(b, part.copy, part.indices, part.tiles, before);
     else
-      askForTile(part.copy, part.indices, end);
+      ::attn::askForTile(b, part.copy, part.indices, end);
 }
 
 void ::attn::guessAhead(KernelOp kernel, LaunchOp launch,
