@@ -15,6 +15,7 @@
 
 #include "AskAhead.h"
 #include "GuessItem.h"
+#include "attn/Analysis/FewRows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -210,9 +211,14 @@ bool GuessedCopies::createRole() {
 }
 
 void GuessedCopies::ask() {
-  // What many rows multiply comes in time.
+  // What many rows multiply comes in time, but for half of a warpgroup's
+  // (1.02).
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
-  if (!schedule || schedule.getBlockQ() > ::attn::fewRows)
+  bool areFew = schedule && schedule.getBlockQ() <= ::attn::fewRows;
+  bool areHalf =
+      schedule && !scheduler.getSplits() &&
+      ::attn::rowsAreHalf(schedule.getBlockQ(), schedule.getRows(), target);
+  if (!areFew && !areHalf)
     return;
   std::optional<Steps> steps = findSteps();
   if (!steps || !createRole())
