@@ -134,13 +134,35 @@ private:
 /// Arguments of a map's body ahead of those for its inputs.
 static constexpr unsigned positions = 2;
 
+/// The product whose sums a branch of `block` is given alone, and makes `input`
+/// of: those of a table by distance, with an element for each or one for all.
+static MmaWaitOp productOf(Value input, Block *block) {
+  auto wait = input.getDefiningOp<MmaWaitOp>();
+  auto branch = input.getDefiningOp<scf::IfOp>();
+  if (!branch)
+    return wait && input.hasOneUse() ? wait : MmaWaitOp();
+  SetVector<Value> read;
+  getUsedValuesDefinedAbove(branch->getRegions(), read);
+  for (Value value : read)
+    if (auto other = value.getDefiningOp<MmaWaitOp>()) {
+      if (wait)
+        return {};
+      wait = other;
+    }
+  bool isAlone = wait && branch->getBlock() == block && branch->hasOneUse() &&
+                 llvm::all_of(wait->getUsers(), [&](Operation *user) {
+                   return block->findAncestorOpInBlock(*user) == branch;
+                 });
+  return isAlone ? wait : MmaWaitOp();
+}
+
 bool Orderer::findProducts() {
   for (auto [number, input] : llvm::enumerate(map.getInputs())) {
     if (!isa<FragType>(input.getType()))
       continue;
-    auto wait = input.getDefiningOp<MmaWaitOp>();
+    MmaWaitOp wait = productOf(input, block);
     if (!wait || wait->getBlock() != block || wait.getTokens().size() != 1 ||
-        !input.hasOneUse() || second)
+        second)
       return false;
     auto issue = wait.getTokens().front().getDefiningOp<MmaIssueOp>();
     if (!issue || issue.getAcc() || issue->getBlock() != block)
@@ -157,6 +179,9 @@ bool Orderer::findProducts() {
     std::swap(first, second);
     std::swap(firstInput, secondInput);
   }
+  // It is waited for behind what the other one becomes.
+  if (map.getInputs()[secondInput].getDefiningOp() != second)
+    return false;
   for (OpResult result : map->getResults()) {
     auto pack = result.hasOneUse()
                     ? dyn_cast<FragConvertOp>(*result.user_begin())
