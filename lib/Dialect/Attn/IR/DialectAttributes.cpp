@@ -110,6 +110,11 @@ static const Rule rules[] = {
        return isa<AggregateOp>(op) && isa<UnitAttr>(value);
      },
      "to be a unit attribute of attn.aggregate"},
+    {getDeadByElementName(),
+     [](Operation *op, Attribute value) {
+       return isa<AggregateOp>(op) && isa<UnitAttr>(value);
+     },
+     "to be a unit attribute of attn.aggregate"},
     {getExponentName(),
      [](Operation *op, Attribute value) {
        return isa<AggregateOp, PartialOp>(op) &&

@@ -70,9 +70,9 @@ static ValueRange yieldedBy(Region &region) {
   return region.front().getTerminator()->getOperands();
 }
 
-/// Whether the outputs of a monoid are its components, of values, and those its
-/// scores.
-static bool isPlainSum(MonoidOp monoid) {
+/// Whether the outputs of a monoid are its components, and those its scores: of
+/// values, behind which weights alone may be added up (`units`).
+static bool isPlainSum(MonoidOp monoid, bool units) {
   auto passes = [](Region &region) {
     return !region.empty() &&
            llvm::equal(yieldedBy(region), region.getArguments());
@@ -81,7 +81,7 @@ static bool isPlainSum(MonoidOp monoid) {
          monoid.getNumStats() == 0 && passes(monoid.getLift()) &&
          passes(monoid.getFinalize()) &&
          llvm::all_of(llvm::seq(monoid.getNumComponents()), [&](unsigned i) {
-           return monoid.getComponent(i) == Component::value;
+           return (units && i) || monoid.getComponent(i) == Component::value;
          });
 }
 
@@ -128,8 +128,10 @@ SmallVector<FusedOp::Term> FusedOp::findTerms(AggregateOp overKeys,
     why = "the one over queries reads sums of the one over keys";
     return {};
   }
-  if (!isPlainSum(lookupMonoid(overKeys, overKeys.getMonoidAttr())) ||
-      !isPlainSum(lookupMonoid(overQueries, overQueries.getMonoidAttr()))) {
+  if (!isPlainSum(lookupMonoid(overKeys, overKeys.getMonoidAttr()),
+                  /*units=*/false) ||
+      !isPlainSum(lookupMonoid(overQueries, overQueries.getMonoidAttr()),
+                  /*units=*/true)) {
     why = "one is no plain sum of weights times values";
     return {};
   }

@@ -7,6 +7,7 @@
 
 #include "Adjoints.h"
 #include "GradientContext.h"
+#include "NamedRewrites.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -285,18 +286,23 @@ static void yieldPair(GradientContext &ctx, Side reduced, Adjoints &adjoints,
                       ValueRange dots, ArrayRef<Value> position,
                       const ElementReads &elements, PairValues &pairs) {
   auto orZero = [&](Value value) { return value ? value : adjoints.zero(); };
-  // What keys have of an element that is added is a cotangent without scale.
-  bool sumsElements =
-      pairs.isDeadZero &&
-      llvm::any_of(ctx.wanted, [&](const GradientInput &input) {
-        return reduced == Side::queries
-                   ? input.isOfPairs() && input.spread == InputSpread::keys
-                   : !input.farPlaces.empty();
-      });
+  // What keys have of an element that is added is a cotangent without scale: of
+  // a constant one their sums are divided by it.
+  bool ofKeys = llvm::any_of(ctx.wanted, [](const GradientInput &input) {
+    return input.isOfPairs() && input.spread == InputSpread::keys;
+  });
+  bool ofFar = llvm::any_of(ctx.wanted, [](const GradientInput &input) {
+    return !input.farPlaces.empty();
+  });
+  if (ofKeys && dots.size() == 1)
+    pairs.dotScale = constantScale(adjoints.get(dots.front()), pairs);
+  bool keepsScale =
+      (ofKeys && !pairs.dotScale) || (reduced == Side::keys && ofFar);
   for (Value dot : dots)
     pairs.dots.push_back(
-        orZero(sumsElements ? adjoints.get(dot)
-                            : withScale(ctx, adjoints.get(dot), pairs)));
+        orZero(pairs.isDeadZero && keepsScale
+                   ? adjoints.get(dot)
+                   : withScale(ctx, adjoints.get(dot), pairs)));
   addCaptures(ctx, adjoints, elements, position, pairs);
 }
 
@@ -481,6 +487,8 @@ struct Sum {
   Value rowPart = {};
   /// Of a table: the element that pairs read which are far apart.
   std::string farPlace = {};
+  /// What the sum is a multiple of the gradient by, if it is not that.
+  std::optional<float> times = {};
 };
 } // namespace
 
@@ -555,7 +563,7 @@ static LogicalResult addSum(GradientContext &ctx, Side reduced, unsigned n,
 /// The score region of a reduction: what each pair adds to the sums of a group.
 static LogicalResult buildTerms(GradientContext &ctx, Side reduced,
                                 AggregateOp reduction, size_t numDots,
-                                bool wantsScores, ArrayRef<Sum> group) {
+                                bool wantsScores, MutableArrayRef<Sum> group) {
   Type f32 = ctx.b.getF32Type(), i32 = ctx.b.getI32Type();
   SmallVector<Type> arguments(numDots, f32);
   arguments.append(4, i32);
@@ -568,21 +576,27 @@ static LogicalResult buildTerms(GradientContext &ctx, Side reduced,
   SmallVector<Value> position =
       positionsOf(ctx, reduced, block->getArguments().slice(numDots, 4));
   SmallVector<Value> yields;
-  for (const Sum &sum : group)
+  for (Sum &sum : group)
     for (auto &term : sum.terms) {
       bool isFar = !sum.farPlace.empty();
       Value weight = isFar           ? pairs.reads[term.first].front()
                      : sum.isUnit    ? pairs.captures[term.first]
                      : sum.ofOutputs ? pairs.weights[term.first]
                                      : pairs.dots[term.first];
+      if (reduced == Side::queries && sum.isUnit && pairs.dotScale &&
+          isProductWith(weight, pairs.factor)) {
+        sum.times = *pairs.dotScale;
+        weight = pairs.dots.front();
+      }
       // Where its weight is 0, a pair adds nothing to the cotangent of a dot.
       Value isLive = pairs.isLive;
       if (pairs.factor && !sum.isUnit && !sum.ofOutputs)
         isLive = arith::CmpFOp::create(
             ctx.b, ctx.loc, arith::CmpFPredicate::UNE, pairs.factor, zero);
-      bool isZero = pairs.isDeadZero &&
-                    (!sum.isUnit || isProductWith(weight, pairs.factor)) &&
-                    !(isFar && pairs.elements[term.first].size() > 1);
+      bool isZero =
+          pairs.isDeadZero &&
+          (!sum.isUnit || sum.times || isProductWith(weight, pairs.factor)) &&
+          !(isFar && pairs.elements[term.first].size() > 1);
       if (isFar)
         weight = farPart(ctx, pairs.elements[term.first],
                          pairs.reads[term.first], position, sum.farPlace);
@@ -614,6 +628,11 @@ static void buildTotals(GradientContext &ctx, AggregateOp reduction,
           total ? arith::AddFOp::create(ctx.b, ctx.loc, total, part).getResult()
                 : part;
     }
+    if (sum.times)
+      total = arith::MulFOp::create(
+          ctx.b, ctx.loc, total,
+          arith::ConstantFloatOp::create(ctx.b, ctx.loc, ctx.b.getF32Type(),
+                                         APFloat(1.0f / *sum.times)));
     if (sum.rowPart) {
       ValueRange position = finalize->getArguments().slice(numTerms, 3);
       total = arith::AddFOp::create(ctx.b, ctx.loc, total,
@@ -655,6 +674,10 @@ static LogicalResult buildGroup(GradientContext &ctx, Side reduced,
   auto reduction =
       makeReduction(ctx, monoidRef, reduced, types, left, right, values);
   reduction->setAttr(getDeadIsZeroName(), ctx.b.getUnitAttr());
+  constexpr unsigned exponentsOfElements = 2;
+  if (ctx.op.getMask().empty() && killsByScore(ctx.op) &&
+      numExponents(ctx) == exponentsOfElements)
+    reduction->setAttr(getDeadByElementName(), ctx.b.getUnitAttr());
   if (ctx.func->hasAttr(getAnyOrderName()))
     reduction->setAttr(getAnyOrderName(), ctx.b.getUnitAttr());
   buildMask(ctx, reduced, reduction.getMask());
@@ -662,7 +685,8 @@ static LogicalResult buildGroup(GradientContext &ctx, Side reduced,
           buildTerms(ctx, reduced, reduction, left.size(), wantsScores, group)))
     return failure();
   if (components.size() != group.size() ||
-      llvm::any_of(group, [](const Sum &sum) { return sum.rowPart; }))
+      llvm::any_of(group,
+                   [](const Sum &sum) { return sum.rowPart || sum.times; }))
     buildTotals(ctx, reduction, components.size(), group);
   for (auto [sum, result] : llvm::zip_equal(group, reduction.getResults()))
     *sum.gradient = result;

@@ -21,6 +21,7 @@
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
+#include <cmath>
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -357,6 +358,24 @@ static void takeApart(Value product, Value weight, bool &hasWeight,
   } else {
     others.push_back(product);
   }
+}
+
+std::optional<float> mlir::attn::constantScale(Value cotangent,
+                                               const PairValues &pairs) {
+  if (!cotangent || !pairs.isDeadZero)
+    return std::nullopt;
+  SmallVector<Value> uniform, others;
+  bool hasWeight = false;
+  takeApart(cotangent, pairs.factor, hasWeight, uniform, others);
+  APFloat scale(0.0f);
+  if (!hasWeight || uniform.size() != 1 || others.size() != 1 ||
+      !others.front().getDefiningOp<arith::SubFOp>() ||
+      !matchPattern(uniform.front(), m_ConstantFloat(&scale)))
+    return std::nullopt;
+  float value = scale.convertToFloat();
+  return std::isnormal(value) && std::isnormal(1.0f / value)
+             ? std::optional(value)
+             : std::nullopt;
 }
 
 Value mlir::attn::withScale(GradientContext &ctx, Value cotangent,

@@ -72,24 +72,25 @@ struct FuseGradientsPass
     auto type = cast<RankedTensorType>(op.getQueries().front().getType());
     int64_t queries = queriesOfStep(paddedChannels(type, target));
     constexpr int64_t fewQueries = 64;
-    bool isShort = queries <= fewQueries, isMasked = !op.getMask().empty();
+    bool isShort = queries <= fewQueries, hasMask = isMasked(op);
     // A step of few queries is over before a slot is filled again: four slots,
-    // beside one of keys, gain 1 to 3 % (measured).
-    int64_t stages = !inTurns && isShort ? 4 : 2;
+    // beside one of keys, gain 1 to 3 % (measured). Where scores have elements,
+    // there is no room for a third number of each query in four.
+    int64_t stages = !inTurns && isShort && !diesByElement(op) ? 4 : 2;
     auto overlap = inTurns && isShort ? ProductOverlap::own_step
                                       : ProductOverlap::next_step;
     // Sections have as many heads as give each multiprocessor so many work
     // tiles: more of them are over queries that others are not at, and with a
     // mask fewer leave a section with its short tiles alone (measured). Those
     // that add in turns wait for the one before in their head.
-    int64_t each = inTurns ? 2 : isMasked ? 4 : 1;
+    int64_t each = inTurns ? 2 : hasMask ? 4 : 1;
     int64_t heads = own.getSection(), keys = own.getSectionKeys();
     std::optional<WorkOrder> order = own.getOrder();
     if (inTurns) {
       // Each tile of queries comes to the blocks in the order in which they
       // begin: with the key tile that has the fewest queries, where a mask
       // leaves out those ahead of a key.
-      order = isMasked ? WorkOrder::longest_first : WorkOrder::in_order;
+      order = hasMask ? WorkOrder::longest_first : WorkOrder::in_order;
       keys = std::numeric_limits<int64_t>::max();
     }
     keys = std::min(keys, each * target.numMultiprocessors * blockKeys);
@@ -109,9 +110,14 @@ struct FuseGradientsPass
            !overQueries->hasAttr(getAnyOrderName());
   }
 
+  /// Whether a mask is asked for pairs.
+  static bool isMasked(AggregateOp op) {
+    return !op.getMask().empty() && !diesByElement(op);
+  }
+
   /// Whether the keys of each row start and end with it.
   static bool isBand(AggregateOp op) {
-    if (op.getMask().empty())
+    if (!isMasked(op))
       return false;
     const ::attn::MaskAnalysis mask(op.getMask());
     return mask.facts().startDiffersByRow && mask.facts().endDiffersByRow;
@@ -154,14 +160,15 @@ struct FuseGradientsPass
              std::to_string(channels);
     if (overKeys.getValues().size() != 1 || overQueries.getValues().size() != 2)
       return "one kernel for both has one sum over keys and two over queries";
-    constexpr int64_t rankOfPairs = 4;
-    for (Value capture : overQueries.getCaptures())
-      if (auto type = dyn_cast<RankedTensorType>(capture.getType());
-          type && type.getRank() >= rankOfPairs)
-        return "one kernel for both reads no tensor of pairs";
+    // A step of 128 queries has no registers for weights in f32.
+    if (channels == narrowChannels && overQueries.getNumResults() > 2)
+      return "one kernel for both adds up no weights alone beside rows of 64 "
+             "channels";
+    if (scoresReadPairs(overQueries))
+      return "one kernel for both reads no tensor of pairs";
     // Keys that no query sees are found by their bounds.
     for (AggregateOp op : {overKeys, overQueries})
-      if (!op.getMask().empty() &&
+      if (isMasked(op) &&
           !::attn::MaskAnalysis(op.getMask()).facts().hullIsExact)
         return "one kernel for both takes masks that are intervals of keys";
     return "";
@@ -229,8 +236,8 @@ struct FuseGradientsPass
     ::attn::TurnSizes sizes;
     if (inTurns) {
       auto type = cast<RankedTensorType>(other.getQueries().front().getType());
-      sizes = ::attn::turnSizes(type.getShape().back(),
-                                !other.getMask().empty(), target);
+      sizes =
+          ::attn::turnSizes(type.getShape().back(), isMasked(other), target);
       fused->setAttr(getTwoKernelsName(), own);
       fused->setAttr(
           getTurnSizesName(),

@@ -152,6 +152,9 @@ struct PairValues {
   Value factor;
   /// It is 0 where the score is -inf, without being told so.
   bool isDeadZero = false;
+  /// What the dot has is a constant times what elements have that keys are
+  /// given gradients of; or nothing.
+  std::optional<float> dotScale;
   /// Wanted in the place of cotangents: the sum of weights times theirs.
   bool wantsTotal = false;
   Value total;
@@ -297,6 +300,8 @@ void useExponent(GradientContext &ctx, Value score, ArrayRef<Value> position,
                  PairValues &pairs);
 /// Then: P (x - d) k as P (x k - d k), of which the row has d k.
 Value withScale(GradientContext &ctx, Value cotangent, const PairValues &pairs);
+/// The k of P (x - d) k, if it is a constant that a sum may be divided by.
+std::optional<float> constantScale(Value cotangent, const PairValues &pairs);
 /// Where k is a constant, and sums have no order, the row keeps d k.
 void foldRowFactors(GradientContext &ctx);
 

@@ -14,6 +14,7 @@
 
 #include "NamedRewrites.h"
 #include "attn/Analysis/Laws.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -251,7 +252,8 @@ bool mlir::attn::guardDeadScores(ReductionOpInterface op, MonoidOp monoid) {
   // outputs of a marked row come from the second kernel.
   std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
   if (!marksSpoiledRows(op, monoid) || !laws || !laws->nanReachesWeights)
-    return hideDeadDots(op);
+    // Of gradients the mask hides them, or rows are made finite.
+    return !op->hasAttr(getDeadByElementName()) && hideDeadDots(op);
   return dropDeadTests(op);
 }
 

@@ -482,8 +482,7 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
     if (!readsKeys)
       into.words = {};
     build(builder, into, kernel.extra[0], kernel.block);
-    tile::LaunchOp::create(b, loc, kernel.func.getName(), grid,
-                           kernel.launchArguments);
+    launch(loc, kernel, grid);
   };
   ScheduleAttr schedule = op.getScheduleAttribute().withCluster(1);
   auto lists = listsOf(extra);
@@ -763,11 +762,21 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
       extra.push_back(sums.back().turns);
     launchSums(sums.back(), /*clears=*/true);
   }
-  Kernel kernel = startKernel(overQueries, overQueries->getOperands(), outputs,
+  // Pairs that elements kill are not tested.
+  AggregateOp unmasked, reduction = overQueries;
+  if (diesByElement(overQueries)) {
+    reduction = unmasked = overQueries.clone();
+    overQueries->getBlock()->push_back(unmasked);
+    unmasked.getMask().getBlocks().clear();
+    unmasked->removeAttr(getListedKeysName());
+    unmasked->removeAttr(getHeldSamplesName());
+  }
+  Kernel kernel = startKernel(reduction, reduction->getOperands(), outputs,
                               extra, schedule.withFetch(Fetch::late));
-  ReductionContext builder(overQueries, monoid, target, kernel.func);
+  ReductionContext builder(reduction, monoid, target, kernel.func);
   for (auto [i, operand] : llvm::enumerate(kernel.operands))
     builder.bind(operand, kernel.func.getArgument(i));
+  builder.diesByElement = diesByElement(overQueries);
   SmallVector<RowSum> inKernel = sums;
   size_t next = 1;
   for (RowSum &sum : inKernel) {
@@ -777,9 +786,12 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
   }
   builder.sumsOverKeys = overKeys;
   builder.rowSums = inKernel;
-  if (failed(buildReduction(builder, kernel.outputs, kernel.extra[0],
-                            kernel.block)))
-    return failure();
+  LogicalResult built =
+      buildReduction(builder, kernel.outputs, kernel.extra[0], kernel.block);
+  if (unmasked)
+    unmasked.erase();
+  if (failed(built))
+    return built;
   launch(loc, kernel, numTiles);
   for (const RowSum &sum : sums)
     launchSums(sum, /*clears=*/false);

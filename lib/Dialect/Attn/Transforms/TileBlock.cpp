@@ -334,6 +334,8 @@ void mlir::attn::loadQueries(ReductionContext &ctx) {
                          return SmallVector<Value>{scaled};
                        })
                    .front();
+    if (ctx.diesByElement)
+      loaded = finiteRows(ctx, loaded, type);
     ctx.queryTiles.push_back(loaded);
   }
 }

@@ -19,6 +19,7 @@
 #include "TileDistances.h"
 #include "Distances.h"
 #include "TileElements.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -146,4 +147,118 @@ void mlir::attn::loadDistantElements(ReductionContext &ctx, RowBlock &block) {
             .front();
     block.samples.push_back({value, tile});
   }
+}
+
+//===----------------------------------------------------------------------===//
+// Without lists
+//===----------------------------------------------------------------------===//
+
+/// What of `pairs` is one element that is added, and nothing else.
+static Value onlyElement(const std::optional<DistantPairs> &pairs) {
+  return pairs && pairs->reads.size() == 1 ? pairs->reads.front().value
+                                           : Value();
+}
+
+void mlir::attn::holdElements(ReductionContext &ctx) {
+  ctx.held.clear();
+  Region &score = ctx.reduction.getScoreBody();
+  unsigned first = ctx.reduction.getQueryOperands().size();
+  auto hold = [&](Value element, Value row, Value key) {
+    Value base = ctx.rowBase(ctx.row0), last = ctx.lastRow();
+    auto type = ctx.tileType(ctx.schedule.getBlockQ(), 1, element.getType());
+    ctx.held.push_back(
+        {element, ctx.map({}, type,
+                          [&](Value own, Value, ValueRange) {
+                            Point point = ctx.rowPoint(base, own, last);
+                            if (row)
+                              point.row = point.safeRow = row;
+                            point.key = point.safeKey = key;
+                            PointCloner cloner(
+                                ctx, score, first, /*hasKey=*/true,
+                                ctx.reduction.getCaptureOperands(), point);
+                            return SmallVector<Value>{cloner.get(element)};
+                          })
+                      .front()});
+  };
+  Value zero = ctx.i32(0);
+  // Where weights alone are summed, too, no register is left for a row's own
+  // element: a bias of keys and its gradient lost 8 % (measured).
+  bool sumsUnits =
+      llvm::any_of(llvm::seq(ctx.numComponents()), [&](unsigned i) {
+        return ctx.monoid.getComponent(i) == Component::unit;
+      });
+  for (auto extract : score.getOps<tensor::ExtractOp>())
+    if (!sumsUnits && dependsOn(extract, score.getArgument(first + 2)) &&
+        !dependsOn(extract, score.getArgument(first + 3)))
+      hold(extract, Value(), zero);
+  ctx.numOwnHeld = ctx.held.size();
+  std::optional<DistantPairs> pairs = findDistantPairs(ctx.reduction);
+  Value element = onlyElement(pairs);
+  if (!element || !listsDistantTiles(ctx))
+    return;
+  hold(element, ctx.i32(pairs->behind.value_or(0)), zero);
+  hold(element, zero, ctx.i32(pairs->ahead.value_or(0)));
+}
+
+/// What is made of the first dot and of `element`, and of nothing else that
+/// pairs have; or null.
+static Value sumWithDot(ReductionContext &ctx, Value element) {
+  if (!element.getType().isF32() || !element.hasOneUse())
+    return {};
+  Operation *sum = *element.user_begin();
+  ValueRange dots = ctx.reduction.getScoreBody().getArguments().take_front(
+      ctx.reduction.getQueryOperands().size());
+  if (!isa<arith::AddFOp, math::FmaOp>(sum) ||
+      !dependsOn(sum->getResult(0), dots.front()) ||
+      llvm::any_of(dots.drop_front(), [&](Value dot) {
+        return dependsOn(sum->getResult(0), dot);
+      }))
+    return {};
+  return sum->getResult(0);
+}
+
+void mlir::attn::takeHeld(ReductionContext &ctx, RowBlock &block,
+                          SmallVectorImpl<Value> &dots) {
+  for (auto [held, tile] : llvm::zip_first(
+           ArrayRef(ctx.held).take_front(ctx.numOwnHeld), block.held))
+    block.samples.push_back({held.first, tile});
+  if (ctx.held.size() == ctx.numOwnHeld)
+    return;
+  Value element = ctx.held.back().first, sum = sumWithDot(ctx, element);
+  if (!sum)
+    return;
+  Region &score = ctx.reduction.getScoreBody();
+  auto sumAt = [&](Value row, Value col, Value dot, Value known) {
+    PointCloner cloner(ctx, score, dots.size(), /*hasKey=*/true,
+                       ctx.reduction.getCaptureOperands(),
+                       pointOf(ctx, block, row, col));
+    cloner.map(score.getArgument(0), dot);
+    if (known)
+      cloner.map(element, known);
+    return SmallVector<Value>{cloner.get(sum)};
+  };
+  Value firstRow = ctx.toI32(ctx.row0), firstKey = ctx.toI32(block.tile.first);
+  Value isAhead = ctx.cmp(arith::CmpIPredicate::sgt, firstKey, firstRow);
+  auto distant = [&]() {
+    SmallVector<Value> inputs = {dots.front()};
+    llvm::append_range(inputs, ArrayRef(block.held).take_back(2));
+    return ctx.map(
+        inputs, scoreTile(ctx), [&](Value row, Value col, ValueRange x) {
+          return sumAt(row, col, x[0], ctx.select(isAhead, x[2], x[1]));
+        });
+  };
+  auto near = [&]() {
+    return ctx.map(dots.front(), scoreTile(ctx),
+                   [&](Value row, Value col, ValueRange x) {
+                     return sumAt(row, col, x[0], Value());
+                   });
+  };
+  auto last = [&](Value first, int64_t count) -> Value {
+    return ctx.add(first, ctx.i32(count - 1));
+  };
+  Value isDistant =
+      isDistantTile(ctx, firstRow, last(firstRow, ctx.schedule.getBlockQ()),
+                    firstKey, last(firstKey, keyCols(ctx)));
+  dots.front() = choose(ctx, isDistant, scoreTile(ctx), distant, near).front();
+  block.samples.push_back({sum, dots.front()});
 }

@@ -42,6 +42,13 @@ Value isDistantTile(ReductionContext &ctx, Value firstRow, Value lastRow,
                     Value firstKey, Value lastKey);
 /// The elements that a far tile reads, for the maps of the block.
 void loadDistantElements(ReductionContext &ctx, RowBlock &block);
+/// Without lists: elements that a block's rows read once for all keys, their
+/// own and that of distant pairs on either side.
+void holdElements(ReductionContext &ctx);
+/// What maps of the block take of these. `dots` has sums with the elements of
+/// pairs then, of which those of a distant tile have one.
+void takeHeld(ReductionContext &ctx, RowBlock &block,
+              SmallVectorImpl<Value> &dots);
 
 } // namespace mlir::attn
 

@@ -19,6 +19,7 @@
 
 #include "TileFused.h"
 #include "KeyRanges.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -99,7 +100,7 @@ void mlir::attn::walkRowTiles(ReductionContext &ctx, Value numTiles,
 std::string mlir::attn::whyNoTurns(AggregateOp overKeys,
                                    AggregateOp overQueries) {
   for (AggregateOp op : {overKeys, overQueries}) {
-    if (op.getMask().empty())
+    if (op.getMask().empty() || diesByElement(op))
       continue;
     ::attn::MaskAnalysis mask(op.getMask());
     if (!mask.facts().hullIsExact || !isAlwaysValid(op, mask))
@@ -107,6 +108,10 @@ std::string mlir::attn::whyNoTurns(AggregateOp overKeys,
              "exact and hold for all positions";
   }
   return "";
+}
+
+bool mlir::attn::diesByElement(AggregateOp op) {
+  return !op.getMask().empty() && op->hasAttr(getDeadByElementName());
 }
 
 /// What a mask's bounds say of the reduced rows' own walk over keys: those of
@@ -124,6 +129,11 @@ static KeyRanges rangesOverKeys(ReductionContext &ctx, Value first,
   problem.firstRow = first;
   problem.lastRow = last;
   return emitKeyRanges(ctx.b, ctx.loc, problem);
+}
+
+/// Whether a mask bounds the keys of rows: not where elements kill pairs.
+static bool hasBounds(ReductionContext &ctx) {
+  return !ctx.sumsOverKeys.getMask().empty() && !ctx.diesByElement;
 }
 
 static Value lastReduced(ReductionContext &ctx) {
@@ -145,12 +155,30 @@ static Value turnOf(ReductionContext &ctx, const KeyTile &tile) {
     Value last = ctx.divide(ctx.sub(end, ctx.index(1)), blockQ).first;
     return ctx.sub(last, ctx.queryTile);
   };
-  if (ctx.sumsOverKeys.getMask().empty())
+  if (!hasBounds(ctx))
     return before(ctx.index(0), ctx.sq);
   Value last = ctx.add(tile.first, ctx.index(ctx.schedule.getBlockK() - 1));
   KeyRanges ranges =
       rangesOverKeys(ctx, tile.first, ctx.min(last, lastReduced(ctx)));
   return before(ranges.lower, ranges.upper);
+}
+
+Value mlir::attn::finiteRows(ReductionContext &ctx, Value rows, Type element) {
+  auto type = cast<tile::TileType>(rows.getType());
+  auto finite = ctx.tileType(type.getRows(), type.getCols(), element);
+  auto body = [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+    Value wide = x[0];
+    if (!wide.getType().isF32())
+      wide = arith::ExtFOp::create(ctx.b, ctx.b.getF32Type(), wide);
+    Value isFinite = arith::CmpFOp::create(
+        ctx.b, arith::CmpFPredicate::OLT, math::AbsFOp::create(ctx.b, wide),
+        ctx.f32(std::numeric_limits<float>::infinity()));
+    Value clean = ctx.select(isFinite, wide, ctx.f32(0.0f));
+    if (element != ctx.b.getF32Type())
+      clean = arith::TruncFOp::create(ctx.b, element, clean);
+    return {clean};
+  };
+  return ctx.map(rows, {finite}, body).front();
 }
 
 void mlir::attn::startRowSums(ReductionContext &ctx,
@@ -166,22 +194,8 @@ void mlir::attn::startRowSums(ReductionContext &ctx,
     // A row that no weight meets must not reach a sum, not even times 0. Of
     // those that weights meet, what is not finite has made these NaN, so that 0
     // in its place changes nothing; or 0, where it made scores -inf.
-    Value rows = ctx.queryTiles[sum.operand];
-    auto type = cast<tile::TileType>(rows.getType());
-    auto finite = ctx.tileType(type.getRows(), type.getCols(), element);
-    auto body = [&](Value, Value, ValueRange x) -> SmallVector<Value> {
-      Value wide = x[0];
-      if (!wide.getType().isF32())
-        wide = arith::ExtFOp::create(ctx.b, ctx.b.getF32Type(), wide);
-      Value isFinite = arith::CmpFOp::create(
-          ctx.b, arith::CmpFPredicate::OLT, math::AbsFOp::create(ctx.b, wide),
-          ctx.f32(std::numeric_limits<float>::infinity()));
-      Value clean = ctx.select(isFinite, wide, ctx.f32(0.0f));
-      if (element != ctx.b.getF32Type())
-        clean = arith::TruncFOp::create(ctx.b, element, clean);
-      return {clean};
-    };
-    ctx.rowSumTiles.push_back(ctx.map(rows, {finite}, body).front());
+    ctx.rowSumTiles.push_back(
+        finiteRows(ctx, ctx.queryTiles[sum.operand], element));
   }
   // Weights of rows that do not exist are those of no key tile.
   if (sumsHaveOrder(ctx))
@@ -200,7 +214,7 @@ void mlir::attn::appendNoWeights(ReductionContext &ctx,
 
 std::pair<Value, Value> mlir::attn::seenRows(ReductionContext &ctx) {
   Value end = ctx.add(ctx.row0, ctx.liveRows);
-  if (ctx.sumsOverKeys.getMask().empty())
+  if (!hasBounds(ctx))
     return {ctx.row0, end};
   KeyRanges seen = rangesOverKeys(ctx, ctx.index(0), lastReduced(ctx));
   // Where the region's integers wrap only the region knows which they are.

@@ -44,6 +44,11 @@ void enterRowSums(ReductionContext &ctx, const KeyTile &tile, ValueRange state);
 SmallVector<Value> withoutWeights(ReductionContext &ctx, ValueRange state);
 /// Tiles for weights, of none.
 void appendNoWeights(ReductionContext &ctx, SmallVectorImpl<Value> &state);
+/// Whether a mask says no more than which pairs are dead by an element of their
+/// score: they have no weight without it, where rows of the dots are finite.
+bool diesByElement(AggregateOp op);
+/// `rows`, with 0 for what is not finite.
+Value finiteRows(ReductionContext &ctx, Value rows, Type element);
 /// The rows that some row of the reduced ones sees: what is behind them must
 /// not reach a sum.
 std::pair<Value, Value> seenRows(ReductionContext &ctx);

@@ -123,6 +123,7 @@ struct RowBlock {
   KeyTile tile;
   Value firstRow; // within the sequence, index
   SmallVector<Value> queries, keys, values, state;
+  SmallVector<Value> held; // of the context
   /// What the mask reads of rows or keys alone, and the scores of pairs that
   /// are far apart, as tiles that are loaded before the scores; and within a
   /// map their elements.
@@ -233,6 +234,14 @@ struct ReductionContext : KernelBuilder {
   /// all rows of its head then.
   SmallVector<RowSum> rowSums;
   AggregateOp sumsOverKeys;
+  /// Elements of scores alone say which pairs are dead (`diesByElement`): the
+  /// block's rows are made finite, and no mask is asked.
+  bool diesByElement = false;
+  /// Then: what the scores read, and a column of the block's rows with what all
+  /// their pairs, or distant ones, read (TileDistances.cpp); of so many their
+  /// own.
+  SmallVector<std::pair<Value, Value>> held;
+  size_t numOwnHeld = 0;
 
   //===--- Where the block is ---------------------------------------------===//
   /// The number of parts and that of the block's, where there are several.

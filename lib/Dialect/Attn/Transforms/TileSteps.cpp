@@ -782,6 +782,8 @@ SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
     }
   if (isa<ScoresOp>(ctx.op))
     return writeScores(ctx, block, dots);
+  if (ctx.diesByElement)
+    takeHeld(ctx, block, dots);
   switch (ctx.monoid.getKind()) {
   case MonoidKind::cocycle:
     return ctx.numStats() ? stepCocycle(ctx, block, dots)

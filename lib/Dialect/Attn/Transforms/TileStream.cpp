@@ -13,6 +13,7 @@
 #include "TileStream.h"
 #include "Pages.h"
 #include "TileBlock.h"
+#include "TileDistances.h"
 #include "TileElements.h"
 #include "TileFused.h"
 #include "TileLists.h"
@@ -161,9 +162,11 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
   SmallVector<Value> outs(state);
   if (!sumsHaveOrder(ctx))
     appendNoWeights(ctx, outs);
-  auto rows =
-      tile::RowsOp::create(ctx.b, ValueRange(outs).getTypes(), ctx.queryTiles,
-                           outs, ctx.liveRows, ctx.schedule.getRows());
+  SmallVector<Value> inputs(ctx.queryTiles);
+  for (auto [element, tile] : ctx.held)
+    inputs.push_back(tile);
+  auto rows = tile::RowsOp::create(ctx.b, ValueRange(outs).getTypes(), inputs,
+                                   outs, ctx.liveRows, ctx.schedule.getRows());
   OpBuilder::InsertionGuard guard(ctx.b);
   Block *block = ctx.b.createBlock(&rows.getBody());
   Value first = block->addArgument(ctx.b.getIndexType(), ctx.loc);
@@ -176,6 +179,8 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
   };
   for (Value query : ctx.queryTiles)
     rowBlock.queries.push_back(cut(query));
+  for (auto [element, tile] : ctx.held)
+    rowBlock.held.push_back(cut(tile));
   for (Value part : outs)
     rowBlock.state.push_back(cut(part));
   rowBlock.firstRow = ctx.add(ctx.row0, first);
@@ -385,6 +390,8 @@ SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
                                           ValueRange state) {
   if (ctx.lists.tiles)
     return streamLists(ctx, state);
+  if (ctx.diesByElement)
+    holdElements(ctx);
   KeyRangeProblem problem = describeRanges(ctx);
   problem.split = ctx.split;
   problem.parts = ctx.parts;

@@ -33,7 +33,13 @@ static Operation *topOp(tile::KernelOp kernel, Operation *op) {
   return op;
 }
 
-/// The map through which rows alone read a loaded tile, element by element.
+/// Whether `dot` is a product of all rows, and not of those of a part.
+static bool isOutsideOfRows(tile::DotOp dot) {
+  return !isa<tile::RowsOp>(dot->getParentOp());
+}
+
+/// The map through which rows alone, and products of all rows, read a loaded
+/// tile, element by element.
 static tile::MapOp mapInPlace(tile::LoadOp load) {
   if (!load->hasOneUse())
     return {};
@@ -46,6 +52,8 @@ static tile::MapOp mapInPlace(tile::LoadOp load) {
   bool positions =
       !body.getArgument(0).use_empty() || !body.getArgument(1).use_empty();
   bool toRows = llvm::all_of(map->getUses(), [&](OpOperand &use) {
+    if (auto dot = dyn_cast<tile::DotOp>(use.getOwner()))
+      return dot.getRhs() == use.get() && isOutsideOfRows(dot);
     auto rows = dyn_cast<tile::RowsOp>(use.getOwner());
     return rows && llvm::is_contained(rows.getInputs(), use.get());
   });
@@ -73,6 +81,12 @@ static tile::RowsOp weightsOf(tile::DotOp dot) {
 bool RolesAnalysis::analyseExchange(tile::DotOp dot) {
   const ::attn::MmaShape &unit = target.productShape();
   auto load = dot.getRhs().getDefiningOp<tile::LoadOp>();
+  if (auto map = dot.getRhs().getDefiningOp<tile::MapOp>();
+      map && map.getInputs().size() == 1) {
+    load = map.getInputs().front().getDefiningOp<tile::LoadOp>();
+    if (load && mapInPlace(load) != map)
+      return false;
+  }
   tile::TileType weights = dot.getLhs().getType();
   tile::TileType product = dot.getType();
   constexpr int64_t panel = 64, members = 2;
@@ -133,6 +147,9 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
   for (OpOperand &use : takenOf(load).getUses()) {
     if (inPlace) {
       query = true;
+      ring.isWhole = llvm::any_of(inPlace->getUsers(), [](Operation *user) {
+        return isa<tile::DotOp>(user);
+      });
     } else if (auto rows = dyn_cast<tile::RowsOp>(use.getOwner())) {
       if (!llvm::is_contained(rows.getInputs(), load.getResult()))
         return false;
@@ -140,7 +157,7 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
     } else if (auto dot = dyn_cast<tile::DotOp>(use.getOwner())) {
       if (dot.getRhs() != use.get())
         return false;
-      if (!isa<tile::RowsOp>(dot->getParentOp())) {
+      if (isOutsideOfRows(dot)) {
         query = ring.isWhole = true;
         continue;
       }

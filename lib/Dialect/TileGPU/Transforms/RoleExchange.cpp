@@ -52,7 +52,8 @@ void Consumer::cloneExchanged(tile::DotOp dot) {
       RingWaitOp::create(b, loc, whole, exchange.ring, exchanged).getResult(0);
   int64_t lhsRows = whole.getRows(), cols = dot.getType().getCols();
   RolesRing *ring = llvm::find_if(plan.queries, [&](RolesRing &query) {
-    return query.load == dot.getRhs().getDefiningOp();
+    Operation *rows = dot.getRhs().getDefiningOp();
+    return query.load == rows || query.inPlace == rows;
   });
   if (exchange.byRows) {
     lhsRows = plan.rows;

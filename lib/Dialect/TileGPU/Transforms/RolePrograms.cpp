@@ -683,6 +683,12 @@ void Consumer::cloneInPlace(RolesRing &ring) {
   for (Operation &op : from.without_terminator())
     b.clone(op, mapping);
   YieldOp::create(b, loc, lookup(from.getTerminator()->getOperands()));
+  // All members read these rows, of which each has mapped its own.
+  if (ring.isWhole) {
+    b.setInsertionPointAfter(map);
+    BarrierSyncOp::create(b, loc, plan.shareBarrier, /*member=*/Value(),
+                          /*threads_only=*/false);
+  }
   mapping.map(ring.inPlace.getResult(0), mapping.lookup(ring.load.getResult()));
 }
 

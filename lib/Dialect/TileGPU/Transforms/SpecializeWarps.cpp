@@ -189,10 +189,9 @@ void Specializer::createRings() {
   if (plan.weightsTile)
     plan.weightsScratch = SmemAllocOp::create(
         b, kernel.getLoc(), plan.weightsTile, /*offset=*/IntegerAttr());
-  bool turnsShared =
-      plan.sharers > 1 && llvm::any_of(plan.queries, [](RolesRing &ring) {
-        return bool(ring.inPlace);
-      });
+  bool turnsShared = llvm::any_of(plan.queries, [&](RolesRing &ring) {
+    return ring.inPlace && (ring.isWhole || plan.sharers > 1);
+  });
   if (plan.keyParts > 1)
     plan.firstBarrier =
         BarrierCreateOp::create(b, kernel.getLoc(), memberWarps, /*each=*/1,

@@ -53,6 +53,13 @@ constexpr llvm::StringLiteral getDeadIsZeroName() {
   return "attn.dead_is_zero";
 }
 
+/// Of an attn.aggregate: that its mask says no more than which pairs have an
+/// element of -inf added to their score. Their weights are 0 without it, where
+/// the rows of the dots are finite. attn-differentiate writes it.
+constexpr llvm::StringLiteral getDeadByElementName() {
+  return "attn.dead_by_element";
+}
+
 /// Of a reduction: that its weights are powers of 2 of the distance from the
 /// row's maximum, and whether the exponent is a multiply-add ("fused") or a
 /// product of the difference ("exact"). attn-online-form writes it.
