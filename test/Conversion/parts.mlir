@@ -8,25 +8,33 @@
 !wide = memref<?x64xf32, strided<[?, 1]>>
 
 // AMX-LABEL: tile.kernel @parts
-// A part is rounded and stored, and the rest is what it leaves; of what is not
-// finite nothing is left.
+// The first part is rounded and stored; of what is not finite nothing is left.
+// The others are the upper halves of what is left, and of what that leaves.
 // AMX: %[[FIRST:.*]] = llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
 // AMX: %[[PAIR:.*]] = vector.shuffle %[[FIRST]], %[[FIRST]] [0, 16, 1, 17,
-// AMX: vector.store %[[PAIR]], %[[PARTS:.*]][%{{.*}}] : memref<6144xbf16>, vector<32xbf16>
 // AMX: %[[LEFT:.*]] = arith.subf
 // AMX: %[[SIZE:.*]] = math.absf %[[LEFT]]
 // AMX: %[[FINITE:.*]] = arith.cmpf olt, %[[SIZE]]
 // AMX: arith.select %[[FINITE]], %[[LEFT]]
-// AMX-COUNT-2: cvtne2ps2bf16
+// AMX: %[[SECOND:.*]] = vector.shuffle %{{.*}}, %{{.*}} [1, 33, 3, 35,
+// AMX: %[[THIRD:.*]] = vector.shuffle %{{.*}}, %{{.*}} [1, 33, 3, 35,
+// AMX: vector.store %[[PAIR]], %[[ROUNDED:.*]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
+// AMX: vector.store %[[SECOND]], %[[OTHERS:.*]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
+// AMX: vector.store %[[THIRD]], %[[OTHERS]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
+// AMX-COUNT-1: cvtne2ps2bf16
 // AMX-NOT: cvtne2ps2bf16
 // The three of a block follow each other, with the same sums and rows.
-// AMX-COUNT-8: "llvm.x86.tileloadd64"
+// AMX-COUNT-4: "llvm.x86.tilezero"
+// AMX-COUNT-4: "llvm.x86.tileloadd64"
 // AMX-COUNT-4: "llvm.x86.tdpbf16ps"
 // AMX-COUNT-2: "llvm.x86.tileloadd64"
 // AMX-COUNT-4: "llvm.x86.tdpbf16ps"
 // AMX-COUNT-2: "llvm.x86.tileloadd64"
 // AMX-COUNT-4: "llvm.x86.tdpbf16ps"
-// AMX-NEXT: }
+// Then they are added to rows of the state, which are scaled.
+// AMX-COUNT-4: "llvm.x86.tilestored64"
+// AMX-COUNT-64: math.fma
+// AMX-NOT: math.fma
 // FMA-LABEL: tile.kernel @parts
 // FMA: arith.extf %{{.*}} : {{.*}}bf16{{.*}} to {{.*}}f32
 // FMA: math.fma {{.*}} : vector<16xf32>
@@ -45,7 +53,7 @@ tile.kernel @parts(%K: !rows, %V: !wide, %S: !wide, %x: f32, %block: index) {
 // What is rounded for products alone is packed as it is read; the first of its
 // parts is the same.
 // AMX-LABEL: tile.kernel @rounded
-// AMX-COUNT-3: cvtne2ps2bf16
+// AMX-COUNT-2: cvtne2ps2bf16
 // AMX-NOT: cvtne2ps2bf16
 // AMX-NOT: arith.truncf
 // AMX: tile.return
@@ -62,5 +70,21 @@ tile.kernel @rounded(%K: !rows, %V: !wide, %S: !wide, %T: !wide, %block: index) 
   %rough = tile.dot %k, %narrow : !tile.tile<32x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<32x64xf32>
   tile.store %exact, %S[%c0, %c0] : !tile.tile<32x64xf32>, !wide
   tile.store %rough, %T[%c0, %c0] : !tile.tile<32x64xf32>, !wide
+  tile.return
+}
+
+// Rows that lie in memory are as far apart as those of the tensor.
+// AMX-LABEL: tile.kernel @in_memory
+// AMX: %[[BYTES:.*]] = arith.muli %strides{{.*}}#0, %c4
+// AMX-NEXT: %[[STRIDE:.*]] = arith.index_cast %[[BYTES]]
+// AMX: "llvm.x86.tileloadd64"(%{{.*}}, %{{.*}}, %[[STRIDE]])
+tile.kernel @in_memory(%K: !rows, %V: !wide, %S: !wide, %block: index) {
+  %c0 = arith.constant 0 : index
+  %k = tile.load %K[%c0, %c0] : !rows -> !tile.tile<32x64xbf16>
+  %v = tile.load %V[%c0, %c0] : !wide -> !tile.tile<32x64xf32>
+  %acc = tile.load %S[%c0, %c0] : !wide -> !tile.tile<64x64xf32>
+  %s = tile.dot %k, %v acc %acc transpose_lhs
+      : !tile.tile<32x64xbf16>, !tile.tile<32x64xf32> -> !tile.tile<64x64xf32>
+  tile.store %s, %S[%c0, %c0] : !tile.tile<64x64xf32>, !wide
   tile.return
 }

@@ -8,7 +8,7 @@
 // What tile.prefetch asks for comes while a product is computed. Loads of a
 // tile that nobody asked for wait for memory, and so does whoever asks for all
 // of it at once: a core has some ten lines under way. Each block of sums asks
-// for its share.
+// for its share, or each of its steps.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,8 @@
 using namespace mlir;
 using namespace mlir::tile;
 
-void Ahead::ask(Value row, int64_t height, Value col, int64_t width) {
+void Ahead::ask(Value row, int64_t height, Value col, int64_t width, Value step,
+                int64_t steps) {
   if (ops.empty())
     return;
   OpBuilder &b = ctx.builder;
@@ -32,18 +33,20 @@ void Ahead::ask(Value row, int64_t height, Value col, int64_t width) {
   auto over = [&](Value x, int64_t y) {
     return b.createOrFold<arith::DivUIOp>(loc, x, ctx.index(y));
   };
-  int64_t numBlocks = rowBlocks * colBlocks;
-  Value block = add(times(over(col, width), rowBlocks), over(row, height));
+  int64_t numShares = rowBlocks * colBlocks * steps;
+  Value place = add(times(over(col, width), rowBlocks), over(row, height));
+  if (step)
+    place = add(times(place, steps), step);
   for (PrefetchOp op : ops) {
     constexpr int64_t lineBits = 512;
     auto type = cast<MemRefType>(op.getSource().getType());
     int64_t line = lineBits / type.getElementTypeBitWidth();
     int64_t linesOfRow = llvm::divideCeil(op.getColumns(), line);
     int64_t lines = op.getRows() * linesOfRow;
-    int64_t share = llvm::divideCeil(lines, numBlocks);
+    int64_t share = llvm::divideCeil(lines, numShares);
     for (int64_t i = 0; i < share; ++i) {
-      Value number = add(times(block, share), ctx.index(i));
-      if (share * numBlocks > lines)
+      Value number = add(times(place, share), ctx.index(i));
+      if (share * numShares > lines)
         number =
             b.createOrFold<arith::MinUIOp>(loc, number, ctx.index(lines - 1));
       Value within =

@@ -13,6 +13,7 @@
 
 #include "VectorContext.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -51,7 +52,7 @@ static Value addressOf(OpBuilder &builder, Location loc, Value memref,
 
 static void amxCall(OpBuilder &builder, Location loc, StringRef name,
                     ArrayRef<int64_t> tiles, Value pointer = {},
-                    int64_t stride = 0) {
+                    Value stride = {}) {
   SmallVector<Value> operands;
   for (int64_t tile : tiles)
     operands.push_back(LLVM::ConstantOp::create(
@@ -59,9 +60,7 @@ static void amxCall(OpBuilder &builder, Location loc, StringRef name,
   if (pointer) {
     operands.push_back(pointer);
     if (stride)
-      operands.push_back(
-          LLVM::ConstantOp::create(builder, loc, builder.getI64Type(),
-                                   builder.getI64IntegerAttr(stride)));
+      operands.push_back(stride);
   }
   LLVM::CallIntrinsicOp::create(builder, loc, builder.getStringAttr(name),
                                 operands);
@@ -95,83 +94,199 @@ void mlir::tile::releaseAmx(VectorContext &ctx) {
   amxCall(ctx.builder, ctx.kernel.getLoc(), "llvm.x86.tilerelease", {});
 }
 
-void mlir::tile::dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
-                        Value acc, Value out, int64_t numParts) {
-  Location loc = op.getLoc();
-  TileType type = op.getType();
-  int64_t depth = op.getDepth();
-  int64_t rows = type.getRows(), cols = type.getCols();
-  auto strideBytes = [](Value memref) {
-    auto type = cast<MemRefType>(memref.getType());
-    return type.getStridesAndOffset().first[0] * type.getElementTypeBitWidth() /
-           8;
-  };
-  int64_t lhsStride = strideBytes(lhs), outStride = strideBytes(out);
-  Ahead ahead(ctx, llvm::divideCeil(rows, 2 * amxRows),
-              llvm::divideCeil(cols, 2 * pairColumns));
+namespace {
 
-  // Accumulators 0..3 as [row tile][column tile], left 4..5, right 6..7.
-  auto block = [&](Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
-    auto at = [&](Value base, int64_t offset) -> Value {
-      return ctx.builder.createOrFold<arith::AddIOp>(loc, base,
-                                                     ctx.index(offset));
-    };
-    ahead.ask(r0, 2 * amxRows, c0, 2 * pairColumns);
-    SmallVector<Value> outAddress;
-    for (int64_t i = 0; i < rowTiles; ++i)
-      for (int64_t j = 0; j < colTiles; ++j) {
-        outAddress.push_back(addressOf(
-            ctx.builder, loc, out,
-            ValueRange{at(r0, i * amxRows), at(c0, j * pairColumns)}));
-        if (acc)
-          amxCall(ctx.builder, loc, "llvm.x86.tileloadd64", {i * 2 + j},
-                  outAddress.back(), outStride);
-        else
-          amxCall(ctx.builder, loc, "llvm.x86.tilezero", {i * 2 + j});
-      }
-    // What is right of the diagonal on the left adds nothing.
-    Value last =
-        hasLowerLhs(op) ? at(r0, rowTiles * amxRows) : ctx.index(depth);
-    ctx.loop(last, amxDepth, loc, [&](Value k) {
-      for (int64_t i = 0; i < rowTiles; ++i)
-        amxCall(ctx.builder, loc, "llvm.x86.tileloadd64", {4 + i},
-                addressOf(ctx.builder, loc, lhs,
-                          ValueRange{at(r0, i * amxRows), k}),
-                lhsStride);
-      for (int64_t part = 0; part < numParts; ++part) {
-        for (int64_t j = 0; j < colTiles; ++j) {
-          // Block [part][column tile][K / 2][16][2].
-          Value offset = ctx.builder.createOrFold<arith::AddIOp>(
-              loc,
-              ctx.builder.createOrFold<arith::MulIOp>(
-                  loc, at(c0, j * pairColumns + part * cols), ctx.index(depth)),
-              ctx.builder.createOrFold<arith::MulIOp>(loc, k,
-                                                      ctx.index(pairColumns)));
-          amxCall(ctx.builder, loc, "llvm.x86.tileloadd64", {6 + j},
-                  addressOf(ctx.builder, loc, rhs, ValueRange{offset}), 64);
-        }
-        for (int64_t i = 0; i < rowTiles; ++i)
-          for (int64_t j = 0; j < colTiles; ++j)
-            amxCall(ctx.builder, loc, "llvm.x86.tdpbf16ps",
-                    {i * 2 + j, 4 + i, 6 + j});
-      }
-    });
+/// A product by AMX, in blocks of two by two tiles: accumulators 0..3 as [row
+/// tile][column tile], left 4..5, right 6..7.
+class AmxProduct {
+public:
+  AmxProduct(VectorContext &ctx, DotOp op, Value lhs, Value rhs, Value acc,
+             Value scale, Value out)
+      : ctx(ctx), op(op), loc(op.getLoc()), lhs(lhs), rhs(rhs), acc(acc),
+        scale(scale), out(out), rows(op.getType().getRows()),
+        cols(op.getType().getCols()), depth(op.getDepth()),
+        ahead(ctx, llvm::divideCeil(rows, 2 * amxRows),
+              llvm::divideCeil(cols, stepColumns)) {}
+  void emit();
+
+private:
+  void block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles);
+  void columnBlock(Value c0, int64_t colTiles);
+  void step(Value r0, Value c0, Value k, int64_t rowTiles, int64_t colTiles);
+  void addScaled(Value r0, Value c0, int64_t rowTiles, int64_t colTiles);
+  /// Where the right operand's tile at depth k begins.
+  Value tileAt(Value c0, int64_t tile, Value k, int64_t part);
+  Value at(Value base, int64_t offset) {
+    return ctx.builder.createOrFold<arith::AddIOp>(loc, base,
+                                                   ctx.index(offset));
+  }
+  Value times(Value x, int64_t y) {
+    return ctx.builder.createOrFold<arith::MulIOp>(loc, x, ctx.index(y));
+  }
+  void call(StringRef name, ArrayRef<int64_t> tiles, Value pointer = {},
+            Value stride = {}) {
+    amxCall(ctx.builder, loc, name, tiles, pointer, stride);
+  }
+  Value bytes(int64_t count) {
+    return LLVM::ConstantOp::create(ctx.builder, loc, ctx.builder.getI64Type(),
+                                    ctx.builder.getI64IntegerAttr(count));
+  }
+  /// Bytes between two rows, which of a tile in memory are known as it runs.
+  Value strideOf(Value memref);
+
+  VectorContext &ctx;
+  DotOp op;
+  Location loc;
+  Value lhs, rhs, acc, scale, out;
+  int64_t rows, cols, depth;
+  int64_t numParts = 1;
+  /// Of a right operand in parts: those of a block of columns but the first.
+  Value first, others;
+  Ahead ahead;
+  /// A block's sums, where they are scaled and added to others.
+  Value sums;
+};
+
+} // namespace
+
+Value AmxProduct::strideOf(Value memref) {
+  OpBuilder &b = ctx.builder;
+  auto type = cast<MemRefType>(memref.getType());
+  int64_t stride = type.getStridesAndOffset().first[0];
+  int64_t size = type.getElementTypeBitWidth() / 8;
+  if (!ShapedType::isDynamic(stride))
+    return bytes(stride * size);
+  auto metadata = memref::ExtractStridedMetadataOp::create(b, loc, memref);
+  return arith::IndexCastOp::create(b, loc, b.getI64Type(),
+                                    times(metadata.getStrides()[0], size));
+}
+
+Value AmxProduct::tileAt(Value c0, int64_t tile, Value k, int64_t part) {
+  OpBuilder &b = ctx.builder;
+  Value from = part ? others : first ? first : rhs;
+  Value place;
+  if (part)
+    place = at(times(k, (numParts - 1) * stepColumns),
+               ((part - 1) * stepColumns + tile * pairColumns) * amxDepth);
+  else if (ctx.inSteps.contains(from))
+    place = at(b.createOrFold<arith::AddIOp>(loc, times(c0, depth),
+                                             times(k, stepColumns)),
+               tile * pairColumns * amxDepth);
+  else // [column tile][K / 2][16][2]
+    place = b.createOrFold<arith::AddIOp>(
+        loc, times(at(c0, tile * pairColumns), depth), times(k, pairColumns));
+  return addressOf(b, loc, from, ValueRange{place});
+}
+
+void AmxProduct::step(Value r0, Value c0, Value k, int64_t rowTiles,
+                      int64_t colTiles) {
+  for (int64_t i = 0; i < rowTiles; ++i)
+    call("llvm.x86.tileloadd64", {4 + i},
+         addressOf(ctx.builder, loc, lhs, ValueRange{at(r0, i * amxRows), k}),
+         strideOf(lhs));
+  for (int64_t part = 0; part < numParts; ++part) {
+    for (int64_t j = 0; j < colTiles; ++j)
+      call("llvm.x86.tileloadd64", {6 + j}, tileAt(c0, j, k, part), bytes(64));
     for (int64_t i = 0; i < rowTiles; ++i)
       for (int64_t j = 0; j < colTiles; ++j)
-        amxCall(ctx.builder, loc, "llvm.x86.tilestored64", {i * 2 + j},
-                outAddress[i * colTiles + j], outStride);
+        call("llvm.x86.tdpbf16ps", {i * 2 + j, 4 + i, 6 + j});
+    if (!hasLowerLhs(op))
+      ahead.ask(r0, 2 * amxRows, c0, stepColumns,
+                at(times(ctx.builder.createOrFold<arith::DivUIOp>(
+                             loc, k, ctx.index(amxDepth)),
+                         numParts),
+                   part),
+                depth / amxDepth * numParts);
+  }
+}
+
+/// Adds a block's sums to rows that are scaled.
+void AmxProduct::addScaled(Value r0, Value c0, int64_t rowTiles,
+                           int64_t colTiles) {
+  OpBuilder &b = ctx.builder;
+  int64_t height = rowTiles * amxRows, width = colTiles * pairColumns;
+  // One address for all rows.
+  auto viewOf = [&](Value memref) -> Value {
+    OpFoldResult one = b.getIndexAttr(1);
+    return memref::SubViewOp::create(
+        b, loc, memref, ArrayRef<OpFoldResult>{r0, c0},
+        ArrayRef<OpFoldResult>{b.getIndexAttr(height), b.getIndexAttr(width)},
+        ArrayRef<OpFoldResult>{one, one});
   };
-  auto rowBlock = [&](Value r0, int64_t rowTiles) {
-    int64_t whole = cols / (2 * pairColumns) * (2 * pairColumns);
-    if (whole)
-      ctx.loop(whole, 2 * pairColumns, loc,
-               [&](Value c0) { block(r0, c0, rowTiles, 2); });
-    if (cols > whole)
-      block(r0, ctx.index(whole), rowTiles, 1);
-  };
-  int64_t wholeRows = rows / (2 * amxRows) * (2 * amxRows);
-  if (wholeRows)
-    ctx.loop(wholeRows, 2 * amxRows, loc, [&](Value r0) { rowBlock(r0, 2); });
-  if (rows > wholeRows)
-    rowBlock(ctx.index(wholeRows), 1);
+  Value from = viewOf(acc), to = acc == out ? from : viewOf(out);
+  for (int64_t r = 0; r < height; ++r) {
+    Value row = ctx.index(r);
+    Value factors = ctx.splat(memref::LoadOp::create(b, loc, scale, at(r0, r)),
+                              pairColumns);
+    for (int64_t c = 0; c < width; c += pairColumns) {
+      Value col = ctx.index(c);
+      Value sum = ctx.loadVector(sums, {row, col}, pairColumns);
+      Value old = ctx.loadVector(from, {row, col}, pairColumns);
+      ctx.storeVector(math::FmaOp::create(b, loc, old, factors, sum), to,
+                      {row, col});
+    }
+  }
+}
+
+void AmxProduct::block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
+  if (hasLowerLhs(op))
+    ahead.ask(r0, 2 * amxRows, c0, stepColumns);
+  Value to = scale ? sums : out;
+  SmallVector<Value> address;
+  for (int64_t i = 0; i < rowTiles; ++i)
+    for (int64_t j = 0; j < colTiles; ++j) {
+      Value row = scale ? ctx.index(i * amxRows) : at(r0, i * amxRows);
+      Value col = scale ? ctx.index(j * pairColumns) : at(c0, j * pairColumns);
+      address.push_back(addressOf(ctx.builder, loc, to, ValueRange{row, col}));
+      if (acc && !scale)
+        call("llvm.x86.tileloadd64", {i * 2 + j}, address.back(), strideOf(to));
+      else
+        call("llvm.x86.tilezero", {i * 2 + j});
+    }
+  // What is right of the diagonal on the left adds nothing.
+  Value last = hasLowerLhs(op) ? at(r0, rowTiles * amxRows) : ctx.index(depth);
+  ctx.loop(last, amxDepth, loc,
+           [&](Value k) { step(r0, c0, k, rowTiles, colTiles); });
+  for (int64_t i = 0; i < rowTiles; ++i)
+    for (int64_t j = 0; j < colTiles; ++j)
+      call("llvm.x86.tilestored64", {i * 2 + j}, address[i * colTiles + j],
+           strideOf(to));
+  if (scale)
+    addScaled(r0, c0, rowTiles, colTiles);
+}
+
+void AmxProduct::columnBlock(Value c0, int64_t colTiles) {
+  if (others)
+    packSteps(ctx, rhs, depth, c0, colTiles * pairColumns, first, others, loc);
+  int64_t whole = rows / (2 * amxRows) * (2 * amxRows);
+  if (whole)
+    ctx.loop(whole, 2 * amxRows, loc,
+             [&](Value r0) { block(r0, c0, 2, colTiles); });
+  if (rows > whole)
+    block(ctx.index(whole), c0, 1, colTiles);
+}
+
+void AmxProduct::emit() {
+  OpBuilder &b = ctx.builder;
+  if (scale)
+    sums = ctx.allocate(TileType::get(b.getContext(), 2 * amxRows, stepColumns,
+                                      b.getF32Type()));
+  if (op.getRhs().getType().getElementType().isF32()) {
+    numParts = numExactParts;
+    first = allocateSteps(ctx, depth, cols);
+    ctx.firstParts[op.getRhs()] = {first, op->getBlock()};
+    others =
+        ctx.allocateFlat((numParts - 1) * depth * stepColumns, b.getBF16Type());
+  }
+  // What is packed of the right operand stays in the first cache.
+  int64_t whole = cols / stepColumns * stepColumns;
+  if (whole)
+    ctx.loop(whole, stepColumns, loc, [&](Value c0) { columnBlock(c0, 2); });
+  if (cols > whole)
+    columnBlock(ctx.index(whole), 1);
+}
+
+void mlir::tile::dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
+                        Value acc, Value scale, Value out) {
+  AmxProduct(ctx, op, lhs, rhs, acc, scale, out).emit();
 }

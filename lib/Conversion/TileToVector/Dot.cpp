@@ -80,7 +80,7 @@ static bool usesPairs(VectorContext &ctx, DotOp op) {
          op.getDepth() % amxDepth == 0;
 }
 
-static bool usesAmx(VectorContext &ctx, DotOp op) {
+bool mlir::tile::usesAmx(VectorContext &ctx, DotOp op) {
   return usesPairs(ctx, op) && ctx.target.hasAmxBf16 &&
          op.getType().getRows() % amxRows == 0;
 }
@@ -120,7 +120,7 @@ Layout mlir::tile::rhsLayout(VectorContext &ctx, DotOp op) {
 static FailureOr<Value> packed(VectorContext &ctx, DotOp op, Layout layout) {
   Location loc = op.getLoc();
   Value value = op.getRhs();
-  if (layout == Layout::RowMajor)
+  if (layout == Layout::RowMajor || layout == Layout::PairParts)
     return ctx.buffer(value);
   auto it = ctx.packedBuffers.find({value, static_cast<int>(layout)});
   if (it != ctx.packedBuffers.end())
@@ -141,7 +141,7 @@ void mlir::tile::packComputed(VectorContext &ctx, Value value) {
   if (!ctx.buffer(value))
     return;
   for (Layout layout : layoutsNeeded(ctx, value))
-    if (layout != Layout::RowMajor)
+    if (layout != Layout::RowMajor && layout != Layout::PairParts)
       if (Value packed = packRows(ctx, value, layout, value.getLoc()))
         ctx.packedBuffers[{value, static_cast<int>(layout)}] = packed;
 }
@@ -156,8 +156,6 @@ static Value packRows(VectorContext &ctx, Value value, Layout layout,
       layout == Layout::Panels || layout == Layout::PanelsTransposed;
   if (rows && layout == Layout::Pairs && type.getElementType().isBF16())
     return packPairs(ctx, rows, type, loc);
-  if (rows && layout == Layout::PairParts)
-    return packParts(ctx, rows, type, loc);
   if (!rows || !isPanels || !type.getElementType().isF32() ||
       type.isRowVector())
     return {};
@@ -215,13 +213,13 @@ LogicalResult mlir::tile::lowerDot(VectorContext &ctx, DotOp op) {
       op.getResult(), op.getAcc() ? ValueRange(op.getAcc()) : ValueRange(), op);
   if (usesAmx(ctx, op) || hasParts) {
     configureAmx(ctx);
-    if (acc) {
-      if (scale)
-        scaleRows(ctx, acc, scale, out, op.getType(), loc);
-      else
-        ctx.copy(acc, out, op.getType(), loc);
-    }
-    dotAmx(ctx, op, lhs, *rhs, acc, out, hasParts ? numExactParts : 1);
+    // A running sum of softmax is most often not rescaled at all.
+    bool scalesFirst = acc && scale && isCarried(op.getAcc()) && !hasParts;
+    if (scalesFirst)
+      scaleRows(ctx, acc, scale, out, op.getType(), loc);
+    else if (acc && !scale)
+      ctx.copy(acc, out, op.getType(), loc);
+    dotAmx(ctx, op, lhs, *rhs, acc, scalesFirst ? Value() : scale, out);
     return success();
   }
   auto load = op.getAcc() ? op.getAcc().getDefiningOp<LoadOp>() : LoadOp();

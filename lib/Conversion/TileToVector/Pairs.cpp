@@ -78,51 +78,101 @@ Value mlir::tile::packPairs(VectorContext &ctx, Value rows, TileType type,
   return into;
 }
 
-/// What a part leaves of two rows.
-static std::pair<Value, Value> subtractPair(VectorContext &ctx, Value pair,
-                                            Value row, Value next, bool isFirst,
-                                            Location loc) {
+/// Two rows of 16 columns, interleaved, in parts that add up to them: the first
+/// one is rounded, the others are the bits that follow.
+static SmallVector<Value> splitPair(VectorContext &ctx, Value row, Value next,
+                                    Location loc) {
   OpBuilder &b = ctx.builder;
   VectorType i32 = ctx.vec(pairColumns, b.getI32Type());
   VectorType f32 = ctx.vec(pairColumns, b.getF32Type());
+  VectorType pairs = ctx.vec(2 * pairColumns, b.getBF16Type());
   auto number = [&](uint32_t value) {
     return ctx.constant(DenseElementsAttr::get(i32, APInt(32, value)));
   };
-  Value words = vector::BitCastOp::create(b, loc, i32, pair);
-  Value low = arith::ShLIOp::create(b, loc, words, number(16));
-  Value high = arith::AndIOp::create(b, loc, words, number(0xffff0000));
-  auto rest = [&](Value value, Value part) -> Value {
+  auto bits = [&](Value value) -> Value {
+    return vector::BitCastOp::create(b, loc, i32, value);
+  };
+  auto subtract = [&](Value value, Value part) -> Value {
     part = vector::BitCastOp::create(b, loc, f32, part);
-    Value left = arith::SubFOp::create(b, loc, value, part);
-    if (!isFirst)
-      return left;
-    // Of what is not finite nothing is left.
-    Value infinity = ctx.constant(DenseElementsAttr::get(
-        f32, b.getF32FloatAttr(std::numeric_limits<float>::infinity())));
+    return arith::SubFOp::create(b, loc, value, part);
+  };
+  auto upper = [&](Value value) -> Value {
+    return arith::AndIOp::create(b, loc, bits(value), number(0xffff0000));
+  };
+  // The upper halves of two rows in turns.
+  SmallVector<int64_t> order;
+  for (int64_t lane = 0; lane < pairColumns; ++lane)
+    order.append({2 * lane + 1, 2 * (pairColumns + lane) + 1});
+  auto truncated = [&](Value row, Value next) -> Value {
+    return vector::ShuffleOp::create(
+        b, loc, vector::BitCastOp::create(b, loc, pairs, row),
+        vector::BitCastOp::create(b, loc, pairs, next), order);
+  };
+  SmallVector<Value> parts = {roundPair(ctx, row, next, loc)};
+  Value words = bits(parts[0]);
+  // Of what is not finite nothing is left.
+  Value infinity = ctx.constant(DenseElementsAttr::get(
+      f32, b.getF32FloatAttr(std::numeric_limits<float>::infinity())));
+  auto rest = [&](Value value, Value part) -> Value {
+    Value left = subtract(value, part);
     Value isFinite =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT,
                               math::AbsFOp::create(b, loc, left), infinity);
     return arith::SelectOp::create(b, loc, isFinite, left, ctx.zero(f32));
   };
-  return {rest(row, low), rest(next, high)};
+  row = rest(row, arith::ShLIOp::create(b, loc, words, number(16)));
+  next = rest(next, arith::AndIOp::create(b, loc, words, number(0xffff0000)));
+  // 16 bits at most are left: the upper 8 of them, and the others.
+  parts.push_back(truncated(row, next));
+  parts.push_back(
+      truncated(subtract(row, upper(row)), subtract(next, upper(next))));
+  return parts;
 }
 
-Value mlir::tile::packParts(VectorContext &ctx, Value rows, TileType type,
-                            Location loc) {
-  int64_t count = type.getNumElements();
-  Value into =
-      ctx.allocateFlat(numExactParts * count, ctx.builder.getBF16Type());
-  forPairs(ctx, rows, type, loc, [&](Value row, Value next, Value offset) {
-    for (int64_t part = 0; part < numExactParts; ++part) {
-      Value pair = roundPair(ctx, row, next, loc);
-      ctx.storeVector(pair, into,
-                      ctx.builder.createOrFold<arith::AddIOp>(
-                          loc, offset, ctx.index(part * count)));
-      if (part + 1 < numExactParts)
-        std::tie(row, next) =
-            subtractPair(ctx, pair, row, next, /*isFirst=*/part == 0, loc);
-    }
+void mlir::tile::packSteps(VectorContext &ctx, Value rows, int64_t depth,
+                           Value firstCol, int64_t numCols, Value first,
+                           Value others, Location loc) {
+  OpBuilder &b = ctx.builder;
+  auto add = [&](Value x, Value y) {
+    return b.createOrFold<arith::AddIOp>(loc, x, y);
+  };
+  auto times = [&](Value x, int64_t y) {
+    return b.createOrFold<arith::MulIOp>(loc, x, ctx.index(y));
+  };
+  ctx.loop(depth, amxDepth, loc, [&](Value step) {
+    ctx.loop(amxDepth, 2, loc, [&](Value pair) {
+      Value k = add(step, pair), next = add(k, ctx.index(1));
+      for (int64_t col = 0; col < numCols; col += pairColumns) {
+        Value c = add(firstCol, ctx.index(col));
+        Value row = ctx.loadVector(rows, {k, c}, pairColumns);
+        Value nextRow = ctx.loadVector(rows, {next, c}, pairColumns);
+        // Within its block of two column tiles, and where that begins.
+        int64_t tile = col % stepColumns * amxDepth;
+        Value within = add(times(pair, pairColumns), ctx.index(tile));
+        Value start =
+            times(add(firstCol, ctx.index(col - col % stepColumns)), depth);
+        Value at = add(add(start, times(step, stepColumns)), within);
+        if (!others) {
+          ctx.storeVector(roundPair(ctx, row, nextRow, loc), first, at);
+          continue;
+        }
+        SmallVector<Value> parts = splitPair(ctx, row, nextRow, loc);
+        ctx.storeVector(parts[0], first, at);
+        for (int64_t part = 1; part < numExactParts; ++part) {
+          Value place = times(step, (numExactParts - 1) * stepColumns);
+          place = add(place, ctx.index((part - 1) * stepColumns * amxDepth));
+          ctx.storeVector(parts[part], others, add(place, within));
+        }
+      }
+    });
   });
+}
+
+Value mlir::tile::allocateSteps(VectorContext &ctx, int64_t depth,
+                                int64_t cols) {
+  Value into = ctx.allocateFlat(depth * llvm::alignTo(cols, stepColumns),
+                                ctx.builder.getBF16Type());
+  ctx.inSteps.insert(into);
   return into;
 }
 
@@ -136,10 +186,21 @@ bool mlir::tile::packRounded(VectorContext &ctx, MapOp map) {
   if (!type.getElementType().isF32() ||
       layouts != SmallVector<Layout>{Layout::Pairs})
     return false;
-  // The first of its parts is what it is rounded to.
-  Value parts = ctx.packedBuffers.lookup({exact, int(Layout::PairParts)});
-  ctx.packedBuffers[{result, int(Layout::Pairs)}] =
-      parts ? parts : packPairs(ctx, ctx.buffer(exact), type, map.getLoc());
+  Value into;
+  auto [first, block] = ctx.firstParts.lookup(exact);
+  if (!llvm::all_of(result.getUsers(), [&](Operation *user) {
+        return usesAmx(ctx, cast<DotOp>(user));
+      })) {
+    into = packPairs(ctx, ctx.buffer(exact), type, map.getLoc());
+  } else if (first && block->findAncestorOpInBlock(*map)) {
+    // The first of its parts is what it is rounded to.
+    into = first;
+  } else {
+    into = allocateSteps(ctx, type.getRows(), type.getCols());
+    packSteps(ctx, ctx.buffer(exact), type.getRows(), ctx.index(0),
+              type.getCols(), into, /*others=*/Value(), map.getLoc());
+  }
+  ctx.packedBuffers[{result, int(Layout::Pairs)}] = into;
   return true;
 }
 

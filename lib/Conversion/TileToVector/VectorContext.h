@@ -48,7 +48,7 @@ enum class Layout {
   PanelsTransposed, // rhs NxK (transpose_rhs) as [N / NR][K][NR]
   Pairs,            // rhs KxN as [N / 16][K / 2][16][2]
   PairsTransposed,  // rhs NxK as [N / 16][K / 2][16][2]
-  PairParts,        // rhs KxN of f32 as [part][N / 16][K / 2][16][2]
+  PairParts,        // rhs KxN of f32 in rows, which its product packs
 };
 
 /// Transposes `rows`, as many vectors as lanes, in place.
@@ -134,6 +134,11 @@ struct VectorContext {
   /// Block of the results of replaced loops and branches.
   DenseMap<Value, Block *> homes;
   DenseMap<std::pair<Value, int>, Value> packedBuffers;
+  /// Packed buffers in blocks of two column tiles (packSteps).
+  DenseSet<Value> inSteps;
+  /// Of a right operand in parts, the first of them, and the block that packs
+  /// them.
+  DenseMap<Value, std::pair<Value, Block *>> firstParts;
   SmallPtrSet<Operation *, 8> alreadyLowered;
   DenseMap<Operation *, bool> inPlace;
 };
@@ -146,8 +151,10 @@ struct Ahead {
   Ahead(VectorContext &ctx, int64_t rowBlocks, int64_t colBlocks)
       : ctx(ctx), ops(std::exchange(ctx.ahead, {})), rowBlocks(rowBlocks),
         colBlocks(colBlocks) {}
-  /// The share of the block at (row, col), of blocks of this size.
-  void ask(Value row, int64_t height, Value col, int64_t width);
+  /// The share of the block at (row, col), of blocks of this size, or that of
+  /// one of its steps.
+  void ask(Value row, int64_t height, Value col, int64_t width, Value step = {},
+           int64_t steps = 1);
 
   VectorContext &ctx;
   SmallVector<PrefetchOp> ops;
@@ -195,6 +202,8 @@ void openInPlace(VectorContext &ctx, LoadOp op);
 //===--- Micro kernels (Dot.cpp) ---===//
 /// Layout that the right operand of `op` is read in.
 Layout rhsLayout(VectorContext &ctx, DotOp op);
+/// Whether AMX multiplies two operands of bf16.
+bool usesAmx(VectorContext &ctx, DotOp op);
 /// Packs what was computed for each dot that has it on the right.
 void packComputed(VectorContext &ctx, Value value);
 LogicalResult lowerDot(VectorContext &ctx, DotOp op);
@@ -204,9 +213,15 @@ LogicalResult lowerDot(VectorContext &ctx, DotOp op);
 constexpr int64_t numExactParts = 3;
 /// Layout::Pairs of rows KxN; of f32 they are rounded.
 Value packPairs(VectorContext &ctx, Value rows, TileType type, Location loc);
-/// Layout::PairParts of rows KxN of f32. Numbers below 2^-126 count as 0, and
-/// those that bf16 rounds to infinity as that.
-Value packParts(VectorContext &ctx, Value rows, TileType type, Location loc);
+/// Columns of a block of AMX's right tiles.
+constexpr int64_t stepColumns = 2 * pairColumns;
+/// Rounded columns of rows of f32, as [N / 32][K / 32][N / 16 % 2][16][16][2].
+/// With `others` they are exact: this is the first part, and of one block of
+/// columns `others` has the rest, as [K / 32][part][N / 16][16][16][2]. Numbers
+/// below 2^-126 count as 0, and those that bf16 rounds to infinity as that.
+void packSteps(VectorContext &ctx, Value rows, int64_t depth, Value firstCol,
+               int64_t numCols, Value first, Value others, Location loc);
+Value allocateSteps(VectorContext &ctx, int64_t depth, int64_t cols);
 /// Packs what a map only rounds where products alone read it on the right.
 bool packRounded(VectorContext &ctx, MapOp map);
 /// Scratch with the transpose of a tile of 16-bit elements.
@@ -217,9 +232,10 @@ Value transposePairs(VectorContext &ctx, Value value, Location loc);
 constexpr int64_t amxRows = 16, amxDepth = 32;
 void configureAmx(VectorContext &ctx);
 void releaseAmx(VectorContext &ctx);
-/// `numParts`: of the right operand, one behind the other.
+/// With `scale` rows of `acc` are scaled where the product is added to them. A
+/// right operand of f32 is given in rows, and taken in parts.
 void dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs, Value acc,
-            Value out, int64_t numParts);
+            Value scale, Value out);
 
 //===--- Elementwise (MapReduce.cpp) ---===//
 /// The reduce that directly follows `op` and reads its results, if any.
