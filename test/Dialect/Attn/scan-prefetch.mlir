@@ -5,16 +5,16 @@
 
 // A warp of the first that run asks for its own state, ahead of what it waits
 // for; each for that of a warp which comes when it has ended: 132 x 8 warps, of
-// which four have a head; of 108 multiprocessors 216 heads.
+// which eight have a head; of 108 multiprocessors 108 heads.
 // CHECK-LABEL: tile.kernel private @step_kernel0(
-// CHECK: arith.constant 264 : index
+// CHECK: arith.constant 132 : index
 // CHECK: scf.if
-// CHECK-NEXT: tile.prefetch %[[S:.*]][%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] rows(32) columns(128)
+// CHECK-NEXT: tile.prefetch %[[S:.*]][%{{.*}}, %{{.*}}, %{{.*}}, %{{.*}}] rows(16) columns(128)
 // CHECK: tile.load %[[S]]
 // CHECK: scf.if
-// CHECK: tile.prefetch %[[S]][{{.*}}] rows(32) columns(128)
+// CHECK: tile.prefetch %[[S]][{{.*}}] rows(16) columns(128)
 // SM80-LABEL: tile.kernel private @step_kernel0(
-// SM80: arith.constant 216 : index
+// SM80: arith.constant 108 : index
 func.func @step(%q: !rows, %k: !rows, %v: !rows, %S: tensor<?x?x128x128xbf16>) -> !rows {
   %o = attn.scan queries(%q : !rows) keys(%k : !rows) values(%v : !rows)
       slots(%S : tensor<?x?x128x128xbf16>) {values_first, chunk = 1} -> !rows
@@ -29,7 +29,7 @@ func.func @step(%q: !rows, %k: !rows, %v: !rows, %S: tensor<?x?x128x128xbf16>) -
 // CHECK: scf.if
 // CHECK: memref.load {{.*}} : memref<?xi32
 // CHECK: scf.if
-// CHECK: tile.prefetch {{.*}} rows(32) columns(128)
+// CHECK: tile.prefetch {{.*}} rows(16) columns(128)
 func.func @slots(%q: !rows, %k: !rows, %v: !rows, %S: tensor<?x?x128x128xf32>, %i: tensor<?xi32>) -> !rows {
   %o = attn.scan queries(%q : !rows) keys(%k : !rows) values(%v : !rows)
       slots(%S : tensor<?x?x128x128xf32>) index(%i : tensor<?xi32>) {values_first, chunk = 1} -> !rows

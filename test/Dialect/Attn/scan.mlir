@@ -83,7 +83,7 @@ func.func @features(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>,
 // first are rows of values on a GPU, and transposed on CPUs.
 
 // GPU-LABEL: tile.kernel private @regions_kernel0(
-// GPU: tile.load %arg4[{{.*}} -> <32x16xf32>
+// GPU: tile.load %arg4[{{.*}} -> <16x16xf32>
 // GPU: math.log1p
 // GPU: tile.store %{{[0-9]+}}, %arg4[
 // CHECK-LABEL: tile.kernel private @regions_kernel0(

@@ -51,10 +51,11 @@ for target, rule, states, flag in (
 ):
     ptx = attn.compile(text(rule, states, flag), target=target).ptx
     result = ptxas.assemble(ptx, target)
-    # 32 value channels are 4096 numbers; k and q are two accesses or more.
+    # 32 value channels are 4096 numbers, and value channels that come first 16;
+    # k and q are two accesses or more.
     first = ptx[: ptx.index("ex2.")]
     wide = len(re.findall(r"ld\.global\.v4\.b32", first))
-    least = {"f32": 32, "bf16": 16}[states] + 4
+    least = {"f32": 32, "bf16": 16}[states] // (2 if flag else 1) + 4
     is_warp = re.search(r"\.reqntid 32\b", ptx)
     if result.error or result.spills() or wide < least or not is_warp:
         failed += 1

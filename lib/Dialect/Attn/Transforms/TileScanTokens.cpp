@@ -42,10 +42,12 @@ LogicalResult ScanTokensKernel::check(ScanOp op) {
 }
 
 int64_t ScanTokensKernel::blockRows(ScanOp op) {
-  // 32 rows are 16 bytes for each of 8 lanes, or with 16 bits of 4. With more
-  // channels registers hold 16.
+  // 32 rows are 16 bytes for each of 8 lanes, or with 16 bits of 4; where a row
+  // has all key channels, as many lie together in 16. With more channels
+  // registers hold 16.
   bool isWide = op.getKeyChannels() > 2 * partWidth;
-  return isWide || op.getValueChannels() <= 16 ? 16 : 32;
+  bool isNarrow = isWide || op.getValuesFirst() || op.getValueChannels() <= 16;
+  return isNarrow ? 16 : 32;
 }
 
 /// Of states whose rows are key channels 8 lanes have a row of a part: 16 bytes
