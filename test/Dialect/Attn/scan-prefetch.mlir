@@ -61,3 +61,13 @@ func.func @ragged(%q: !rows, %k: !rows, %v: tensor<?x?x1x40xbf16>, %S: tensor<?x
       slots(%S : tensor<?x?x128x40xf32>) {chunk = 1} -> tensor<?x?x1x40xbf16>
   return %o : tensor<?x?x1x40xbf16>
 }
+
+// Short states of a rule that computes more of keys have 32 rows to a warp.
+// CHECK-LABEL: tile.kernel private @erase_kernel0(
+// CHECK: tile.prefetch {{.*}} rows(32) columns(128)
+func.func @erase(%q: !rows, %k: !rows, %v: !rows, %a: !rows, %b: !rows, %S: tensor<?x?x128x128xbf16>) -> !rows {
+  %o = attn.scan queries(%q : !rows) keys(%k : !rows) values(%v : !rows)
+      erase(%a, %b : !rows, !rows) slots(%S : tensor<?x?x128x128xbf16>)
+      {values_first, chunk = 1} -> !rows
+  return %o : !rows
+}

@@ -43,10 +43,15 @@ LogicalResult ScanTokensKernel::check(ScanOp op) {
 
 int64_t ScanTokensKernel::blockRows(ScanOp op) {
   // 32 rows are 16 bytes for each of 8 lanes, or with 16 bits of 4; where a row
-  // has all key channels, as many lie together in 16. With more channels
-  // registers hold 16.
+  // has all key channels, as many lie together in 16. What a rule computes of
+  // keys alone each warp does, which short states do not hide. With more
+  // channels registers hold 16.
   bool isWide = op.getKeyChannels() > 2 * partWidth;
-  bool isNarrow = isWide || op.getValuesFirst() || op.getValueChannels() <= 16;
+  bool isShort = !op.getPool().empty() &&
+                 !getElementTypeOrSelf(op.getPool().front().getType()).isF32();
+  bool hasMore = op.getEraseA() || op.getLogWeight();
+  bool isNarrow = isWide || op.getValueChannels() <= 16 ||
+                  (op.getValuesFirst() && !(isShort && hasMore));
   return isNarrow ? 16 : 32;
 }
 
