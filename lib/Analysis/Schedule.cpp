@@ -34,11 +34,19 @@ static bool alternates(const ScheduleProblem &problem) {
          (problem.numQueries < 0 || problem.numQueries > fewRows);
 }
 
+/// Rows of 65 to 96 elements are three panels of half the width for warpgroups,
+/// whose products take any multiple of 8 columns.
+static int64_t rowOfPanels(int64_t elements, const TargetInfo &target) {
+  constexpr int64_t half = panelElements / 2;
+  bool isOdd = elements > panelElements && elements <= panelElements + half;
+  return roundUp(elements, isOdd && target.hasRoles() ? half : panelElements);
+}
+
 int64_t attn::paddedDepth(int64_t depth, const TargetInfo &target) {
-  return roundUp(depth, target.isCpu() ? 32 : panelElements);
+  return target.isCpu() ? roundUp(depth, 32) : rowOfPanels(depth, target);
 }
 int64_t attn::paddedChannels(int64_t channels, const TargetInfo &target) {
-  return roundUp(channels, target.isCpu() ? 16 : panelElements);
+  return target.isCpu() ? roundUp(channels, 16) : rowOfPanels(channels, target);
 }
 int64_t attn::paddedKeys(int64_t blockK, const TargetInfo &target) {
   return roundUp(blockK, target.isCpu() ? 32 : target.mmaShapes.front().k);

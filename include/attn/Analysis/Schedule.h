@@ -164,8 +164,8 @@ struct ScheduleBudget {
 constexpr int64_t maxScratchBytes = int64_t(256) << 20;
 
 /// On-chip extents. CPUs: score dots run in steps of 32, values in 16 channels,
-/// and keys in tiles of 32. GPUs: panels of 128 bytes of 16-bit elements, and
-/// keys in steps of a matrix instruction.
+/// and keys in tiles of 32. GPUs: panels of 128 bytes of 16-bit elements, or
+/// three of 64 bytes for warpgroups, and keys in steps of a matrix instruction.
 int64_t paddedDepth(int64_t depth, const TargetInfo &target);
 int64_t paddedChannels(int64_t channels, const TargetInfo &target);
 int64_t paddedKeys(int64_t blockK, const TargetInfo &target);

@@ -53,7 +53,7 @@ struct FuseGradientsPass
   /// Queries of a step: as many as the registers of two warpgroups hold scores
   /// of, beside sums of so many channels; or 0.
   static int64_t queriesOfStep(int64_t channels) {
-    return channels == 128 ? 64 : channels == 64 ? 128 : 0;
+    return channels == 64 ? 128 : channels <= 128 ? 64 : 0;
   }
 
   /// Of rows on chip.
@@ -150,7 +150,7 @@ struct FuseGradientsPass
                  "of "
                  "128 channels; deterministic = False asks for no order";
         // Of others two kernels leave out the channels that fill up rows.
-        if (inTurns && own != type.getShape().back())
+        if (inTurns && (own != type.getShape().back() || own % narrowChannels))
           return "one kernel for both whose blocks take turns has rows of 64 "
                  "or 128 channels; deterministic = False asks for no order";
         channels = own;

@@ -12,15 +12,26 @@
 #include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace mlir::tile_gpu;
 
-/// `rows` rows of a loaded tile in shared memory, in panels of 128 bytes.
-static SmemType stagedType(tile::LoadOp load, int64_t rows) {
+/// The widest panels that `columns` of a loaded tile are whole ones of, in
+/// bytes.
+static int64_t panelBytes(tile::LoadOp load, int64_t columns) {
+  constexpr int64_t widest = 128;
+  int64_t bits = load.getType().getElementType().getIntOrFloatBitWidth();
+  return std::gcd(columns * bits / 8, widest);
+}
+
+/// `rows` rows of a loaded tile in shared memory, of which products take
+/// `columns` at a time.
+static SmemType stagedType(tile::LoadOp load, int64_t rows, int64_t columns) {
   auto type = cast<tile::TileType>(load.getType());
   return SmemType::get(load.getContext(), rows, type.getCols(),
-                       type.getElementType(), /*swizzle=*/128, /*boxes=*/1,
-                       /*pitch=*/rows, /*transposed=*/false);
+                       type.getElementType(), panelBytes(load, columns),
+                       /*boxes=*/1, /*pitch=*/rows, /*transposed=*/false);
 }
 
 /// Rows after which the pattern of a swizzle repeats.
@@ -89,8 +100,10 @@ bool RolesAnalysis::analyseExchange(tile::DotOp dot) {
   }
   tile::TileType weights = dot.getLhs().getType();
   tile::TileType product = dot.getType();
-  constexpr int64_t panel = 64, members = 2;
+  constexpr int64_t members = 2;
   bool byRows = product.getRows() == members * unit.m;
+  // Each member's columns are panels of 32 bytes or more (stagedType).
+  constexpr int64_t panel = 16;
   bool byCols =
       product.getRows() == unit.m && product.getCols() % (members * panel) == 0;
   if (!weightsOf(dot) || !load || load->getParentOp() != kernel ||
@@ -128,6 +141,9 @@ static bool isWithin(tile::LoadOp values, tile::LoadOp keys) {
          values.getLive() == keys.getLive() &&
          type.getRows() == whole.getRows() &&
          type.getCols() <= whole.getCols() &&
+         // Of whole panels.
+         panelBytes(keys, type.getCols()) >=
+             panelBytes(keys, whole.getCols()) &&
          type.getElementType() == whole.getElementType();
 }
 
@@ -143,6 +159,7 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
     ring.memory = ring.source.getMemory();
   }
   bool query = false, keyOrValue = false, value = false;
+  int64_t columns = load.getType().getCols();
   tile::MapOp inPlace = mapInPlace(load);
   for (OpOperand &use : takenOf(load).getUses()) {
     if (inPlace) {
@@ -159,6 +176,9 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
         return false;
       if (isOutsideOfRows(dot)) {
         query = ring.isWhole = true;
+        // Each of two members has half of the columns (analyseExchange).
+        if (dot.getType().getRows() == target.productShape().m)
+          columns = load.getType().getCols() / 2;
         continue;
       }
       keyOrValue = true;
@@ -173,6 +193,7 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
     return !ring.source && !plan.isShared(load.getType());
   auto type = cast<tile::TileType>(load.getType());
   auto source = cast<MemRefType>(ring.memory.getType());
+  constexpr int64_t leastPanel = 64;
   // Where words say which rows of values are dead, each warpgroup clears them.
   bool isKnown =
       value && load.getLive() && load.getLive().getDefiningOp<tile::TruthsOp>();
@@ -180,11 +201,11 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
       load.getVector() || load.getTransposed() ||
       source.getElementType() != type.getElementType() ||
       type.getElementType().getIntOrFloatBitWidth() != 16 ||
-      type.getCols() % 64 || !isa<BlockArgument>(ring.memory) ||
-      (query && ring.source))
+      panelBytes(load, type.getCols()) < leastPanel ||
+      !isa<BlockArgument>(ring.memory) || (query && ring.source))
     return false;
-  ring.tile =
-      stagedType(load, query && !ring.isWhole ? plan.rows : type.getRows());
+  ring.tile = stagedType(
+      load, query && !ring.isWhole ? plan.rows : type.getRows(), columns);
   ring.isValue = value;
   ring.inPlace = inPlace;
   if (query) {

@@ -7,7 +7,8 @@
 //
 // A store from the registers of an accumulator writes four bytes here and
 // there. Through a tile of shared memory it becomes one copy for each panel of
-// 128 bytes, which runs on while the warpgroup turns to its next item:
+// 128 bytes, or of 64 where those are not whole, which runs on while the
+// warpgroup turns to its next item:
 //
 //   wait until this thread's last copies have read the tile;  barrier
 //   store the fragment into the tile;                         barrier
@@ -25,7 +26,9 @@
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
+
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include <numeric>
 
 #define DEBUG_TYPE "tile-gpu-stage-epilogue"
 
@@ -37,8 +40,13 @@ namespace attn {
 using namespace mlir;
 using namespace mlir::tile_gpu;
 
-/// Elements of 16 bits in a panel.
-static constexpr int64_t panelCols = 64;
+/// Elements of 16 bits in the widest panel that a fragment has whole ones of,
+/// and their bytes.
+static int64_t panelCols(FragType frag) {
+  constexpr int64_t widest = 64;
+  return std::gcd(frag.getCols(), widest);
+}
+static int64_t panelBytes(FragType frag) { return 2 * panelCols(frag); }
 
 namespace {
 class Stager {
@@ -66,6 +74,7 @@ static bool endsWholeChunk(MemRefType memory) {
 }
 
 bool Stager::isEligible(GlobalStoreOp store) {
+  constexpr int64_t leastBytes = 64;
   auto frag = dyn_cast<FragType>(store.getValue().getType());
   auto memory = cast<MemRefType>(store.getDestination().getType());
   auto argument = dyn_cast<BlockArgument>(store.getDestination());
@@ -73,7 +82,7 @@ bool Stager::isEligible(GlobalStoreOp store) {
          frag.getScope() == Scope::Warpgroup &&
          frag.getElementType() == memory.getElementType() &&
          frag.getElementType().getIntOrFloatBitWidth() == 16 &&
-         frag.getCols() % panelCols == 0 && memory.getRank() <= 5 &&
+         panelBytes(frag) >= leastBytes && memory.getRank() <= 5 &&
          memory.getRank() >= 2 && endsWholeChunk(memory) &&
          !store.getTransposed() && store.getRows() &&
          store->getParentOfType<RoleOp>() &&
@@ -90,11 +99,12 @@ void Stager::stage(GlobalStoreOp store, Value staging, Value barrier) {
   auto tile = cast<SmemType>(staging.getType());
   auto memory = cast<MemRefType>(store.getDestination().getType());
   MLIRContext *context = kernel.getContext();
+  int64_t columns = panelCols(frag), swizzle = panelBytes(frag);
 
   // The tensor's map: a new argument of the kernel and of its launches.
   auto panel =
-      SmemType::get(context, frag.getRows(), panelCols, frag.getElementType(),
-                    128, 1, frag.getRows(), false);
+      SmemType::get(context, frag.getRows(), columns, frag.getElementType(),
+                    swizzle, 1, frag.getRows(), false);
   auto mapType = TensorMapType::get(context, panel);
   unsigned source = cast<BlockArgument>(store.getDestination()).getArgNumber();
   kernel->getParentOfType<ModuleOp>().walk([&](LaunchOp launch) {
@@ -132,23 +142,23 @@ void Stager::stage(GlobalStoreOp store, Value staging, Value barrier) {
   Value first = arith::MulIOp::create(b, loc, member, i32(frag.getRows()));
   auto part =
       SmemType::get(context, frag.getRows(), frag.getCols(),
-                    frag.getElementType(), 128, 1, tile.getPitch(), false);
+                    frag.getElementType(), swizzle, 1, tile.getPitch(), false);
   Value mine = staging;
   if (tile.getRows() != frag.getRows())
     mine = SmemSliceOp::create(b, loc, part, staging, first, i32(0));
   FragStoreOp::create(b, loc, store.getValue(), mine,
                       /*fragment_order=*/false);
   BarrierSyncOp::create(b, loc, barrier, member, /*threads_only=*/false);
-  for (int64_t col = 0; col < frag.getCols(); col += panelCols) {
+  for (int64_t col = 0; col < frag.getCols(); col += columns) {
     // Panels beyond the tensor would be written nowhere.
     if (!memory.isDynamicDim(rowDim + 1) &&
         col >= memory.getDimSize(rowDim + 1))
       break;
-    auto slice =
-        SmemType::get(context, frag.getRows(), panelCols, frag.getElementType(),
-                      128, 1, cast<SmemType>(mine.getType()).getPitch(), false);
+    auto slice = SmemType::get(
+        context, frag.getRows(), columns, frag.getElementType(), swizzle, 1,
+        cast<SmemType>(mine.getType()).getPitch(), false);
     Value piece = mine;
-    if (frag.getCols() != panelCols)
+    if (frag.getCols() != columns)
       piece = SmemSliceOp::create(b, loc, slice, mine, i32(0), i32(col));
     SmallVector<Value> indices(store.getIndices());
     indices[rowDim + 1] =
@@ -173,8 +183,9 @@ LogicalResult Stager::run() {
     auto role = store->getParentOfType<RoleOp>();
     auto frag = cast<FragType>(store.getValue().getType());
     int64_t rows = frag.getRows() * role.getCount();
-    auto type = SmemType::get(kernel.getContext(), rows, frag.getCols(),
-                              frag.getElementType(), 128, 1, rows, false);
+    auto type =
+        SmemType::get(kernel.getContext(), rows, frag.getCols(),
+                      frag.getElementType(), panelBytes(frag), 1, rows, false);
     ::attn::gpu::SharedLayout taken;
     if (failed(taken.read(kernel)))
       return failure();

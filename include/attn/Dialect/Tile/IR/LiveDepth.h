@@ -5,8 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Rows on chip have as many channels as a swizzle takes, 64 or 128 for 40 or
-// 96, and the rest is 0. `tile.live_depth`, an i64 on a product of warpgroups,
+// Rows on chip have as many channels as a swizzle takes, 64 or 96 for 40 or
+// 72, and the rest is 0. `tile.live_depth`, an i64 on a product of warpgroups,
 // says how many elements of its depth may be other than 0: steps behind them
 // are left out. `tile.live_width` says how many columns of a sum may be.
 //
