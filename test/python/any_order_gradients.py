@@ -51,11 +51,11 @@ def liveness(sq, sk, causal, window):
     return live & (j >= now - window) if window is not None else live
 
 
-def check(b, hk, group, sq, sk, d, dtype, causal=None, window=None):
-    where = b, hk, group, sq, sk, d, np.dtype(dtype).name, causal, window
-    draw = lambda h, n: rng.standard_normal((b, h, n, d)).astype(dtype)
-    q, do = draw(hk * group, sq), draw(hk * group, sq)
-    k, v = draw(hk, sk), draw(hk, sk)
+def check(b, hk, group, sq, sk, d, dtype, causal=None, window=None, dv=None):
+    where = b, hk, group, sq, sk, d, np.dtype(dtype).name, causal, window, dv
+    draw = lambda h, n, d: rng.standard_normal((b, h, n, d)).astype(dtype)
+    q, do = draw(hk * group, sq, d), draw(hk * group, sq, dv or d)
+    k, v = draw(hk, sk, d), draw(hk, sk, dv or d)
     live = liveness(sq, sk, causal, window)
     k[:, :, ~live.any(0)], v[:, :, ~live.any(0)] = np.nan, np.inf
     q[:, :, ~live.any(1)] = np.nan
@@ -106,7 +106,9 @@ def main():
     check(1, 2, 1, 100, 300, 64, np.float16, "top_left")  # keys that nobody sees
     check(1, 1, 2, 300, 100, 128, bf16, "bottom_right")  # rows without keys
     check(1, 1, 1, 260, 260, 128, bf16, "bottom_right", 70)
-    check(1, 1, 2, 200, 200, 96, bf16, "top_left")  # 128 channels on chip
+    check(1, 1, 2, 200, 200, 96, bf16, "top_left")  # panels of 32 channels
+    check(1, 1, 1, 130, 140, 80, bf16)  # 96 channels on chip
+    check(1, 1, 2, 190, 200, 192, bf16, "top_left", dv=128)  # dV by itself
     check(1, 2, 1, 100, 260, 40, bf16)
     for d in (64, 128):
         check_dropout(d)

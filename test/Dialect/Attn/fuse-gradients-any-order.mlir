@@ -14,6 +14,8 @@
 !wide = tensor<?x?x?x128xf16>
 !odd = tensor<?x?x?x72xbf16>
 !wider = tensor<?x?x?x256xbf16>
+!long = tensor<?x?x?x192xbf16>
+!less = tensor<?x?x?x128xbf16>
 
 attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
   identity {
@@ -49,7 +51,8 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
-// EXPLAIN: remark: not fused with a reduction over queries: one kernel for both takes rows of up to 128 channels, not of 256
+// EXPLAIN: remark: not fused with a reduction over queries: one kernel for both has two slots of queries for 384 channels of all dots, not for 512
+// EXPLAIN: remark: fused: 4 products a pair instead of 6; sums over keys are added up in memory, in any order
 // WARPS: remark: not fused with a reduction over queries: one kernel for both is one of warpgroups, which sm_80 has not
 
 // CHECK-LABEL: func.func @full_backward(
@@ -116,10 +119,18 @@ func.func @odd(%q: !odd, %k: !odd, %v: !odd) -> !odd
   return %o : !odd
 }
 
-// Sums of 256 channels leave no registers for scores.
+// Rows of 256 channels leave no room for a second slot of queries.
 func.func @wide(%q: !wider, %k: !wider, %v: !wider) -> !wider
     attributes {attn.any_order} {
   %o = attn.aggregate @soft scores(%q, %k : !wider, !wider) values(%v : !wider)
       -> !wider
   return %o : !wider
+}
+
+// Sums over queries of 320 channels have kernels of their own; that of 192 is fused.
+func.func @mixed(%q: !long, %k: !long, %v: !less) -> !less
+    attributes {attn.any_order} {
+  %o = attn.aggregate @soft scores(%q, %k : !long, !long) values(%v : !less)
+      -> !less
+  return %o : !less
 }

@@ -51,9 +51,44 @@ struct FuseGradientsPass
   static constexpr int64_t blockKeys = 128;
   static constexpr int64_t narrowChannels = 64;
   /// Queries of a step: as many as the registers of two warpgroups hold scores
-  /// of, beside sums of so many channels; or 0.
+  /// of, beside sums.
   static int64_t queriesOfStep(int64_t channels) {
-    return channels == 64 ? 128 : channels <= 128 ? 64 : 0;
+    return channels == narrowChannels ? 128 : 64;
+  }
+  /// The most channels of all dots with room for so many slots of queries
+  /// beside one of keys.
+  static constexpr int64_t depthOfFourSlots = 256, depthOfTwoSlots = 384;
+  /// Columns of sums whose registers leave room for a step's.
+  static constexpr int64_t mostColumns = 320;
+  /// Those of a warpgroup: of each sum over queries all, and of one over keys
+  /// half.
+  static int64_t columnsOfSums(AggregateOp overKeys, AggregateOp overQueries,
+                               const ::attn::TargetInfo &target) {
+    constexpr int64_t members = 2;
+    int64_t columns = 0;
+    for (Value rows : overQueries.getValues())
+      columns += paddedChannels(cast<RankedTensorType>(rows.getType()), target);
+    for (Value rows : overKeys.getValues())
+      columns +=
+          paddedChannels(cast<RankedTensorType>(rows.getType()), target) /
+          members;
+    return columns;
+  }
+
+  /// Of all dots of a pair, on chip; and those of the widest rows.
+  static int64_t depthOfDots(AggregateOp op, const ::attn::TargetInfo &target) {
+    int64_t depth = 0;
+    for (Value rows : op.getQueries())
+      depth += paddedChannels(cast<RankedTensorType>(rows.getType()), target);
+    return depth;
+  }
+  static int64_t widestDot(AggregateOp op, const ::attn::TargetInfo &target) {
+    int64_t widest = 0;
+    for (Value rows : op.getQueries())
+      widest = std::max(
+          widest,
+          paddedChannels(cast<RankedTensorType>(rows.getType()), target));
+    return widest;
   }
 
   /// Of rows on chip.
@@ -69,14 +104,15 @@ struct FuseGradientsPass
   static ScheduleAttr scheduleOf(AggregateOp op, bool inTurns,
                                  const ::attn::TargetInfo &target) {
     ScheduleAttr own = op.getScheduleAttr();
-    auto type = cast<RankedTensorType>(op.getQueries().front().getType());
-    int64_t queries = queriesOfStep(paddedChannels(type, target));
+    int64_t queries = queriesOfStep(widestDot(op, target));
     constexpr int64_t fewQueries = 64;
     bool isShort = queries <= fewQueries, hasMask = isMasked(op);
     // A step of few queries is over before a slot is filled again: four slots,
     // beside one of keys, gain 1 to 3 % (measured). Where scores have elements,
     // there is no room for a third number of each query in four.
-    int64_t stages = !inTurns && isShort && !diesByElement(op) ? 4 : 2;
+    bool fitsFour =
+        depthOfDots(op, target) <= depthOfFourSlots && !diesByElement(op);
+    int64_t stages = !inTurns && isShort && fitsFour ? 4 : 2;
     auto overlap = inTurns && isShort ? ProductOverlap::own_step
                                       : ProductOverlap::next_step;
     // Sections have as many heads as give each multiprocessor so many work
@@ -134,6 +170,7 @@ struct FuseGradientsPass
       return "one kernel for both is one of warpgroups, which " + target.name +
              " has not";
     int64_t channels = 0;
+    bool areAlike = true;
     for (ValueRange tensors : {overQueries.getQueries(), overQueries.getKeys(),
                                overQueries.getValues()})
       for (Value rows : tensors) {
@@ -141,8 +178,7 @@ struct FuseGradientsPass
         if (type.getElementTypeBitWidth() != 16)
           return "one kernel for both takes rows of bf16 or f16";
         int64_t own = paddedChannels(type, target);
-        if (channels && own != channels)
-          return "one kernel for both takes rows of as many channels";
+        areAlike &= !channels || own == channels;
         // Two kernels are as fast there (measured): a tile of keys has few
         // queries, of all of which others add to most.
         if (inTurns && own > narrowChannels && isBand(overKeys))
@@ -150,16 +186,29 @@ struct FuseGradientsPass
                  "of "
                  "128 channels; deterministic = False asks for no order";
         // Of others two kernels leave out the channels that fill up rows.
-        if (inTurns && (own != type.getShape().back() || own % narrowChannels))
+        if (inTurns && (own != type.getShape().back() || own % narrowChannels ||
+                        own > 2 * narrowChannels))
           return "one kernel for both whose blocks take turns has rows of 64 "
                  "or 128 channels; deterministic = False asks for no order";
         channels = own;
       }
-    if (!queriesOfStep(channels))
-      return "one kernel for both takes rows of up to 128 channels, not of " +
-             std::to_string(channels);
-    if (overKeys.getValues().size() != 1 || overQueries.getValues().size() != 2)
+    // A sum that has a kernel of its own leaves the other one to this.
+    size_t numSums = overQueries.getValues().size();
+    if (overKeys.getValues().size() != 1 || numSums > 2 ||
+        (inTurns && numSums != 2))
       return "one kernel for both has one sum over keys and two over queries";
+    if (numSums == 2 && !areAlike)
+      return "one kernel for both takes rows of as many channels";
+    if (depthOfDots(overQueries, target) > depthOfTwoSlots)
+      return "one kernel for both has two slots of queries for " +
+             std::to_string(depthOfTwoSlots) +
+             " channels of all dots, not for " +
+             std::to_string(depthOfDots(overQueries, target));
+    if (int64_t sums = columnsOfSums(overKeys, overQueries, target);
+        sums > mostColumns)
+      return "one kernel for both has registers for " +
+             std::to_string(mostColumns) + " columns of sums, not for " +
+             std::to_string(sums);
     // A step of 128 queries has no registers for weights in f32.
     if (channels == narrowChannels && overQueries.getNumResults() > 2)
       return "one kernel for both adds up no weights alone beside rows of 64 "

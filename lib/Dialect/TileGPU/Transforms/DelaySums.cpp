@@ -90,6 +90,22 @@ static bool findSums(SumStep &step, Operation *user) {
              step.exchange.getCounter();
 }
 
+/// Whether a step's own work is beside its products: else registers are full.
+/// What it makes of the first one alone is a map of its own, whose weights
+/// another sum takes, where there is one.
+static bool isOrdered(Block &block, ExchangeOp exchange) {
+  unsigned maps = 0, sums = 0;
+  for (auto map : block.getOps<MapOp>())
+    maps += map->isBeforeInBlock(exchange) &&
+            llvm::any_of(map.getResultTypes(), llvm::IsaPred<FragType>);
+  for (auto issue : block.getOps<MmaIssueOp>()) {
+    if (issue.getAcc() && issue->isBeforeInBlock(exchange))
+      return true;
+    sums += bool(issue.getAcc());
+  }
+  return sums == 1 && maps > 1;
+}
+
 static std::optional<SumStep> findStep(Block &block) {
   SumStep step;
   for (auto exchange : block.getOps<ExchangeOp>()) {
@@ -110,11 +126,8 @@ static std::optional<SumStep> findStep(Block &block) {
         return std::nullopt;
       step.issue = issue;
     }
-  // Where a step's own work is not beside its products registers are full.
-  bool isOrdered = llvm::any_of(block.getOps<MmaIssueOp>(), [&](auto issue) {
-    return issue.getAcc() && issue->isBeforeInBlock(step.exchange);
-  });
-  if (!isOrdered || !step.issue || !step.issue.getToken().hasOneUse())
+  if (!isOrdered(block, step.exchange) || !step.issue ||
+      !step.issue.getToken().hasOneUse())
     return std::nullopt;
   for (Value operand : {Value(step.issue.getA()), Value(step.issue.getB())})
     for (Operation *view : llvm::reverse(viewsOf(operand)))
