@@ -496,6 +496,9 @@ static ScheduleSizes chooseGpuSizes(const ScheduleProblem &problem,
       chooseCluster(problem, longer, target) > 1 &&
       computeBudget(problem, longer, target).fits())
     sizes = longer;
+  if (warpgroups && widest > panelElements && widest < 2 * panelElements &&
+      !problem.masked && problem.numKeys < manyKeys)
+    sizes.blockK = std::min(sizes.blockK, keysOfHalfPanels);
   if (warpgroups && widest > panelElements && widest <= 2 * panelElements &&
       problem.biasedDiagonal)
     sizes.blockK = biasedDiagonalKeys;

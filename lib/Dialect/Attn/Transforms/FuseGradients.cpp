@@ -97,6 +97,15 @@ struct FuseGradientsPass
     return ::attn::paddedDepth(rows.getShape().back(), target);
   }
 
+  /// What warpgroups do one at a time, where blocks add in any order: sums of 96
+  /// channels leave registers for weights that are held until the turn ends, and
+  /// gain from it (measured: docs/performance, gradients).
+  static Turns turnsOf(int64_t channels) {
+    bool isBetween =
+        channels > narrowChannels && channels < 2 * narrowChannels;
+    return isBetween ? Turns::softmax : Turns::none;
+  }
+
   /// The schedule of one over queries, with the tiles of the kernel for both.
   /// The product that is added to memory runs beside the next step: that gained
   /// 4 to 18 %, but where blocks add in turns, and steps are short, it loses 12
@@ -115,6 +124,7 @@ struct FuseGradientsPass
     int64_t stages = !inTurns && isShort && fitsFour ? 4 : 2;
     auto overlap = inTurns && isShort ? ProductOverlap::own_step
                                       : ProductOverlap::next_step;
+    Turns turns = inTurns ? Turns::none : turnsOf(widestDot(op, target));
     // Sections have as many heads as give each multiprocessor so many work
     // tiles: more of them are over queries that others are not at, and with a
     // mask fewer leave a section with its short tiles alone (measured). Those
@@ -135,7 +145,7 @@ struct FuseGradientsPass
           ::attn::mostHeadsAbreast(/*isUneven=*/true, /*isBand=*/false, target);
     return ScheduleAttr::get(
         own.getContext(), blockKeys, ::attn::MmaShape::warpgroup().m, queries,
-        /*splits=*/1, own.getLoop(), stages, overlap, Turns::none,
+        /*splits=*/1, own.getLoop(), stages, overlap, turns,
         /*pack_heads=*/false, /*cluster=*/1, own.getFetch(),
         /*occupancy=*/1, order, heads, keys, /*block_v=*/0,
         /*share=*/0, Rotate::ahead);
