@@ -97,12 +97,11 @@ struct FuseGradientsPass
     return ::attn::paddedDepth(rows.getShape().back(), target);
   }
 
-  /// What warpgroups do one at a time, where blocks add in any order: sums of 96
-  /// channels leave registers for weights that are held until the turn ends, and
-  /// gain from it (measured: docs/performance, gradients).
+  /// What warpgroups do one at a time, where blocks add in any order: sums of
+  /// 96 channels leave registers for weights that are held until the turn ends,
+  /// and gain from it (measured: docs/performance, gradients).
   static Turns turnsOf(int64_t channels) {
-    bool isBetween =
-        channels > narrowChannels && channels < 2 * narrowChannels;
+    bool isBetween = channels > narrowChannels && channels < 2 * narrowChannels;
     return isBetween ? Turns::softmax : Turns::none;
   }
 
