@@ -14,6 +14,7 @@
 
 #include "attn/Compiler/Ptx.h"
 #include "Codegen.h"
+#include "attn/Runtime/ThreadPool.h"
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -31,6 +32,8 @@
 #include "llvm/Transforms/Scalar/ADCE.h"
 #include "llvm/Transforms/Scalar/EarlyCSE.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+
+#include <atomic>
 
 using namespace ::attn;
 using namespace llvm;
@@ -153,6 +156,43 @@ private:
 };
 } // namespace
 
+/// Calls `visit` with a module for each function of `module`, which has
+/// nothing else but copies of the globals and declarations beside it.
+static void forEachAlone(mlir::Operation *module,
+                         llvm::function_ref<void(mlir::Operation *)> visit) {
+  mlir::Block &body = module->getRegion(0).front();
+  auto isDefined = [](mlir::Operation &op) {
+    auto function = dyn_cast<mlir::LLVM::LLVMFuncOp>(op);
+    return function && !function.isExternal();
+  };
+  SmallVector<mlir::Operation *> functions;
+  for (mlir::Operation &op : body)
+    if (isDefined(op))
+      functions.push_back(&op);
+  if (functions.size() <= 1)
+    return visit(module);
+  mlir::OwningOpRef<mlir::Operation *> alone = module->cloneWithoutRegions();
+  mlir::Block &place = alone->getRegion(0).emplaceBlock();
+  for (mlir::Operation &op : body)
+    if (!isDefined(op))
+      place.push_back(op.clone());
+  for (mlir::Operation *function : functions) {
+    mlir::Block::iterator next = std::next(function->getIterator());
+    function->moveBefore(&place, place.begin());
+    visit(alone.get());
+    function->moveBefore(&body, next);
+  }
+}
+
+//===----------------------------------------------------------------------===//
+// Kernels
+//===----------------------------------------------------------------------===//
+
+struct KernelCode::Kernel {
+  std::unique_ptr<LLVMContext> context;
+  std::unique_ptr<Module> code;
+};
+
 KernelCode::KernelCode() = default;
 KernelCode::~KernelCode() = default;
 KernelCode::KernelCode(KernelCode &&) = default;
@@ -183,34 +223,41 @@ KernelCode::translate(mlir::Operation *module, const TargetInfo &target,
   initializeTargets();
   KernelCode result;
   result.target = target;
-  result.context = std::make_unique<LLVMContext>();
-  result.code = mlir::translateModuleToLLVMIR(module, *result.context, "attn",
-                                              /*disableVerification=*/isOurs);
-  if (!result.code)
+  auto take = [&](mlir::Operation *whole) {
+    Kernel &kernel = result.kernels.emplace_back();
+    kernel.context = std::make_unique<LLVMContext>();
+    kernel.code = mlir::translateModuleToLLVMIR(whole, *kernel.context, "attn",
+                                                /*disableVerification=*/isOurs);
+  };
+  forEachAlone(module, take);
+  if (!llvm::all_of(result.kernels, [](const Kernel &k) { return !!k.code; }))
     return Failure{"expected a module in the LLVM dialect, but its translation "
                    "failed"};
   result.timings.translateMs = watch.lap();
   return result;
 }
 
-attn::support::Result<std::string> KernelCode::emitPtx() {
+/// The PTX of one kernel.
+static attn::support::Result<std::string>
+emitKernel(Module &code, const attn::TargetInfo &target,
+           attn::PtxTimings &timings) {
   using attn::support::Failure;
-  Stopwatch watch;
+  attn::Stopwatch watch;
   std::string error;
   std::unique_ptr<TargetMachine> machine = createMachine(target, error);
   if (!machine)
     return Failure{error};
-  code->setDataLayout(machine->createDataLayout());
-  code->setTargetTriple(machine->getTargetTriple());
+  code.setDataLayout(machine->createDataLayout());
+  code.setTargetTriple(machine->getTargetTriple());
   // MLIR cannot say so: all threads of a warp run each piece of assembly
   // together, so it must not move into a branch or be duplicated.
-  for (Function &function : *code)
+  for (Function &function : code)
     for (Instruction &instruction : instructions(function))
       if (auto *call = dyn_cast<CallInst>(&instruction))
         if (call->isInlineAsm())
           call->setConvergent();
-  optimize(*code, *machine);
-  error = findIllegal(*code);
+  optimize(code, *machine);
+  error = findIllegal(code);
   if (!error.empty())
     return Failure{error};
   timings.optimizeMs = watch.lap();
@@ -219,12 +266,65 @@ attn::support::Result<std::string> KernelCode::emitPtx() {
   raw_svector_ostream stream(buffer);
   // The portable path has more addresses in any case, and some of its kernels
   // spill more without.
-  CodegenPasses codegen(target.hasTensorCopy && hasFewAddresses(*code));
+  CodegenPasses codegen(target.hasTensorCopy && hasFewAddresses(code));
   if (machine->addPassesToEmitFile(codegen, stream, nullptr,
                                    CodeGenFileType::AssemblyFile))
     return Failure{"the LLVM back end for '" + target.name +
                    "' cannot write PTX"};
-  codegen.run(*code);
+  codegen.run(code);
   timings.codegenMs = watch.lap();
   return std::string(buffer.begin(), buffer.end());
+}
+
+/// Appends the PTX of one more kernel: its version and target are those of the
+/// first, and what kernels share is declared once.
+static void appendPtx(std::string &all, StringRef ptx) {
+  if (all.empty()) {
+    all = ptx.str();
+    return;
+  }
+  StringRef rest = ptx.split(".address_size 64\n").second;
+  while (!rest.empty()) {
+    StringRef line = rest.take_until([](char c) { return c == '\n'; });
+    if (line.contains(".entry ") || line.contains(".func "))
+      break;
+    if (!StringRef(all).contains(line))
+      all += line.str() + "\n";
+    rest = rest.drop_front(line.size() + 1);
+  }
+  all += rest;
+}
+
+attn::support::Result<std::string> KernelCode::emitPtx() {
+  struct Emitted {
+    attn::support::Result<std::string> ptx = std::string();
+    PtxTimings timings;
+  };
+  std::vector<Emitted> emitted(kernels.size());
+  std::atomic<size_t> next = 0;
+  auto work = [&] {
+    for (size_t i; (i = next++) < kernels.size();) {
+      emitted[i].ptx = emitKernel(*kernels[i].code, target, emitted[i].timings);
+      // Letting go takes a while as well.
+      kernels[i].code = nullptr;
+      kernels[i].context = nullptr;
+    }
+  };
+  size_t numThreads = std::min<size_t>(kernels.size(), getNumThreads());
+  std::vector<Background> others(numThreads - 1);
+  for (Background &other : others)
+    other.start(work);
+  work();
+  for (Background &other : others)
+    other.finish();
+
+  std::string all;
+  for (Emitted &one : emitted) {
+    if (!one.ptx)
+      return one.ptx.takeFailure();
+    appendPtx(all, *one.ptx);
+    timings.optimizeMs += one.timings.optimizeMs;
+    timings.codegenMs += one.timings.codegenMs;
+  }
+  return all;
 }

@@ -13,11 +13,7 @@
 
 #include <memory>
 #include <string>
-
-namespace llvm {
-class LLVMContext;
-class Module;
-} // namespace llvm
+#include <vector>
 
 namespace mlir {
 class Operation;
@@ -25,13 +21,14 @@ class Operation;
 
 namespace attn {
 
-/// Where the time of PTX went, in milliseconds.
+/// Where the time of PTX went, in milliseconds, of all threads together.
 struct PtxTimings {
   double translateMs = 0, optimizeMs = 0, codegenMs = 0;
 };
 
-/// Kernels as LLVM has them: what was translated is not looked at again, so
-/// that another thread can make PTX.
+/// Kernels as LLVM has them, each in a module and a context of its own, so that
+/// the code of one depends on no other beside it, and threads can make PTX of
+/// several. What was translated is not looked at again.
 class KernelCode {
 public:
   KernelCode(KernelCode &&);
@@ -44,17 +41,18 @@ public:
                                                const TargetInfo &target,
                                                bool isOurs = false);
 
-  /// The PTX of the kernels, for the driver or ptxas. Once.
+  /// The PTX of the kernels in their order, for the driver or ptxas. Once.
   support::Result<std::string> emitPtx();
 
   PtxTimings timings;
 
 private:
+  struct Kernel;
+
   KernelCode();
 
   TargetInfo target;
-  std::unique_ptr<llvm::LLVMContext> context;
-  std::unique_ptr<llvm::Module> code;
+  std::vector<Kernel> kernels;
 };
 
 } // namespace attn
