@@ -150,16 +150,40 @@ Value KernelContext::slotAddress(int64_t offset, int64_t bytes, Value slot) {
   return e.add(address(offset), e.mul(slot, bytes));
 }
 
+/// Makes `index`, where it is a column of a fragment, the thread's first one,
+/// and returns how much further the column is. So all elements of a row have
+/// one address, and constants behind it: columns are few, and their sum is the
+/// same in 64 bits.
+static int64_t splitColumn(KernelContext &k, Value &index) {
+  auto wide = index.getDefiningOp<LLVM::SExtOp>();
+  Value column = wide ? wide.getArg() : index;
+  auto sum = column.getDefiningOp<LLVM::AddOp>();
+  if (!sum || sum.getLhs() != k.role.col)
+    return 0;
+  std::optional<int64_t> further = k.e.constantOf(sum.getRhs());
+  if (!further)
+    return 0;
+  index = k.role.col;
+  return *further;
+}
+
 Value KernelContext::elementPointer(Value memref, ValueRange indices) {
   auto type = cast<MemRefType>(memref.getType());
   int64_t rank = type.getRank();
   Values parts = of(memref);
+  SmallVector<Value> places(indices);
+  int64_t further = 0;
+  if (rank && e.constantOf(parts[2 * rank]) == 1)
+    further = splitColumn(*this, places.back());
   Value offset = e.c64(0);
   for (int64_t i = 0; i < rank; ++i)
-    offset = e.add(offset, e.mul(e.sext64(indices[i]), parts[1 + rank + i]));
+    offset = e.add(offset, e.mul(e.sext64(places[i]), parts[1 + rank + i]));
   // A truth is a byte in memory.
   Type element = type.getElementType();
-  return e.element(parts[0], offset, element == e.i1 ? e.i8 : element);
+  if (element == e.i1)
+    element = e.i8;
+  return e.element(e.element(parts[0], offset, element), e.c64(further),
+                   element);
 }
 
 //===----------------------------------------------------------------------===//

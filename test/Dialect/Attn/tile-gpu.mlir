@@ -10,6 +10,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: tile.kernel private @causal_kernel0
 // CHECK-DAG: %[[LIMIT:.*]] = arith.constant 1.07374182E+9 : f32
 // CHECK-DAG: %[[LEAST:.*]] = arith.constant -1.07374182E+9 : f32
+// CHECK-DAG: %[[ONE:.*]] = arith.constant 1.000000e+00 : f32
+// CHECK-DAG: %[[NOTHING:.*]] = arith.constant -0.000000e+00 : f32
 // CHECK: tile.load %{{.*}} rows(%{{.*}} to %{{.*}}) : memref<?x?x?x128xf16, {{.*}} -> <128x128xf16>
 // CHECK: scf.if
 // CHECK: tile.load %{{.*}} rows(
@@ -42,9 +44,15 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile.element
 // CHECK: tile.element
 // CHECK: math.fma
+// The sums of other rows stay as they are: 1 times them and -0. All columns of
+// the tile are there.
+// CHECK: arith.select %{{.*}}, %{{.*}}, %[[ONE]] : f32
 // CHECK: tile.map
+// CHECK-NOT: arith.minsi
 // CHECK: tile.element
-// CHECK: math.fma
+// CHECK: arith.select %{{.*}}, %{{.*}}, %[[NOTHING]] : f32
+// CHECK-NEXT: math.fma
+// CHECK-NEXT: tile.yield
 func.func @causal(%q: tensor<?x?x?x128xf16>, %k: tensor<?x?x?x128xf16>,
     %v: tensor<?x?x?x128xf16>) -> tensor<?x?x?x128xf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x128xf16>) keys(%k : tensor<?x?x?x128xf16>)

@@ -175,9 +175,14 @@ static SmallVector<Value> weighKey(ReductionContext &ctx, Value key, Value far,
           return ctx.select(ctx.isIdentity(stat), ctx.f32(0.0f), apart);
         };
         Value moved = distance(old), apart = distance(score);
-        return SmallVector<Value>{
-            now,  power(old, moved),  power(score, apart),
-            live, finite(old, moved), finite(score, apart)};
+        // The sums of other rows stay as they are.
+        Value factor = ctx.select(x[0], power(old, moved), ctx.f32(1.0f));
+        return SmallVector<Value>{now,
+                                  factor,
+                                  power(score, apart),
+                                  live,
+                                  finite(old, moved),
+                                  finite(score, apart)};
       });
 }
 
@@ -195,6 +200,7 @@ static SmallVector<Value> addKey(ReductionContext &ctx, Value key, Value far,
       values = ctx.reduction.getValueOperands()[nextValue++];
     bool isDistance = ctx.form.isDistance(i);
     Value old = state[1 + i];
+    auto sums = cast<tile::TileType>(old.getType());
     SmallVector<Value> inputs = {old, factor, weight, live, far};
     if (isDistance)
       inputs.append({apart, moved, state[1 + ctx.form.distances->ones]});
@@ -213,24 +219,26 @@ static SmallVector<Value> addKey(ReductionContext &ctx, Value key, Value far,
       if (values) {
         auto type = cast<MemRefType>(ctx.arg(values).getType());
         SmallVector<Value> at = ctx.at(ctx.keyHead, key, /*channel=*/true);
+        at.back() = ctx.toIndex(col);
         // Columns behind the last one are on chip alone.
-        at.back() =
-            ctx.min(ctx.toIndex(col), ctx.index(type.getShape().back() - 1));
+        if (int64_t width = type.getShape().back(); sums.getCols() > width)
+          at.back() = ctx.min(at.back(), ctx.index(width - 1));
         Value value = tile::ElementOp::create(ctx.b, type.getElementType(),
                                               openKeys(ctx, values), at);
         if (!value.getType().isF32())
           value = arith::ExtFOp::create(ctx.b, ctx.b.getF32Type(), value);
         addend = arith::MulFOp::create(ctx.b, addend, value);
       }
-      // What a key holds that a row does not see reaches it in no way.
-      addend = ctx.select(x[3], addend, ctx.f32(0.0f));
+      // What a key holds that a row does not see reaches it in no way: any
+      // number and -0 is that number.
+      addend = ctx.select(x[3], addend, ctx.f32(-0.0f));
       Value old = x[0];
       if (isDistance)
-        old = math::FmaOp::create(ctx.b, x[7], x[6], old);
-      Value sum = math::FmaOp::create(ctx.b, old, x[1], addend);
-      return SmallVector<Value>{ctx.select(x[4], sum, x[0])};
+        old =
+            ctx.select(x[4], math::FmaOp::create(ctx.b, x[7], x[6], old), old);
+      return SmallVector<Value>{math::FmaOp::create(ctx.b, old, x[1], addend)};
     };
-    next.push_back(ctx.map(inputs, old.getType(), entered).front());
+    next.push_back(ctx.map(inputs, sums, entered).front());
   }
   return next;
 }
