@@ -119,40 +119,53 @@ static void optimize(Module &module, TargetMachine &machine) {
 }
 
 /// Whether a kernel has no more addresses than its tiles take: masks, biases
-/// and ids are loaded one by one, hundreds of them.
+/// and ids are loaded one by one, hundreds of them. Constants behind another
+/// address are part of the load.
 static bool hasFewAddresses(const Module &module) {
   unsigned count = 0;
   for (const Function &function : module)
     for (const Instruction &instruction : instructions(function))
-      count += isa<GetElementPtrInst>(instruction);
+      if (auto *address = dyn_cast<GetElementPtrInst>(&instruction))
+        count += !address->hasAllConstantIndices();
   return count < 64;
 }
 
 namespace {
-/// LLVM's code generator. `isLean`: without its search for arithmetic on
-/// addresses that may be had cheaper from its neighbours, and without the
-/// sharing of common subexpressions after each search: a tenth of a
-/// compilation. The target has no switch for them, and pass configurations can
-/// only replace passes of the machine, so that they are told by name.
+/// LLVM's code generator without passes that find nothing in our kernels. The
+/// target has no switch for them, and pass configurations can only replace
+/// passes of the machine, so that they are told by name. `isLean`: also without
+/// its search for arithmetic on addresses that may be had cheaper from its
+/// neighbours, and without the sharing of common subexpressions after it.
 class CodegenPasses : public legacy::PassManager {
 public:
-  explicit CodegenPasses(bool isLean) : isLean(isLean) {}
+  CodegenPasses(bool hasTensorCopy, bool isLean)
+      : hasTensorCopy(hasTensorCopy), isLean(isLean) {}
 
   void add(Pass *pass) override {
     StringRef name = pass->getPassName();
-    // Loops leave expressions to share.
-    if (name == "Loop Strength Reduction")
-      isLean = false;
-    if (isLean && (name == "Straight line strength reduction" ||
-                   name == "Nary reassociation" || name == "Early CSE")) {
+    bool sharesForNobody = name == "Early CSE" && isBehindDropped;
+    isBehindDropped = sharesForNobody ? false : drops(name);
+    if (isBehindDropped || sharesForNobody)
       delete pass;
-      return;
-    }
-    legacy::PassManager::add(pass);
+    else
+      legacy::PassManager::add(pass);
   }
 
 private:
-  bool isLean;
+  bool drops(StringRef name) const {
+    if (isLean && name == "Straight line strength reduction")
+      return true;
+    return hasTensorCopy && (name == "Nary reassociation" ||
+                             name == "Canonicalize Freeze Instructions in "
+                                     "Loops" ||
+                             name == "Constant Hoisting" ||
+                             name == "Machine Instruction Scheduler");
+  }
+
+  bool hasTensorCopy, isLean;
+  /// Whether the last pass was left out: nothing has changed since the one
+  /// before it.
+  bool isBehindDropped = false;
 };
 } // namespace
 
@@ -266,7 +279,8 @@ emitKernel(Module &code, const attn::TargetInfo &target,
   raw_svector_ostream stream(buffer);
   // The portable path has more addresses in any case, and some of its kernels
   // spill more without.
-  CodegenPasses codegen(target.hasTensorCopy && hasFewAddresses(code));
+  CodegenPasses codegen(target.hasTensorCopy,
+                        target.hasTensorCopy && hasFewAddresses(code));
   if (machine->addPassesToEmitFile(codegen, stream, nullptr,
                                    CodeGenFileType::AssemblyFile))
     return Failure{"the LLVM back end for '" + target.name +
