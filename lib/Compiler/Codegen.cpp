@@ -10,6 +10,7 @@
 #include "llvm/Analysis/CGSCCPassManager.h"
 #include "llvm/Analysis/LoopAnalysisManager.h"
 #include "llvm/Passes/PassBuilder.h"
+#include "llvm/Support/CommandLine.h"
 #include "llvm/Support/TargetSelect.h"
 #include "llvm/Target/TargetMachine.h"
 
@@ -51,6 +52,13 @@ void attn::Background::finish() {
 // LLVM
 //===----------------------------------------------------------------------===//
 
+/// Sets a switch of LLVM's own, which is the process's.
+template <typename T> static void setSwitch(StringRef name, T value) {
+  cl::Option *option = cl::getRegisteredOptions().lookup(name);
+  assert(option && "LLVM has another name for it");
+  static_cast<cl::opt<T> *>(option)->setValue(value);
+}
+
 void attn::initializeTargets() {
   static const bool once = [] {
     InitializeNativeTarget();
@@ -59,6 +67,10 @@ void attn::initializeTargets() {
     LLVMInitializeNVPTXTarget();
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
+    // CodeGenPrepare looks at all blocks again for each that it changed, but in
+    // functions of so many blocks, where it looks at the changed ones: the code
+    // is the same.
+    setSwitch<unsigned>("cgpp-huge-func", 0);
     return true;
   }();
   (void)once;
