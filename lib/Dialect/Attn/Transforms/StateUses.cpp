@@ -271,19 +271,29 @@ bool mlir::attn::anchorIsFree(Operation *op, MonoidOp monoid) {
   });
 }
 
-std::vector<bool> mlir::attn::findAnchorShown(AggregateOp op, MonoidOp monoid) {
+SmallVector<AnchorUse> mlir::attn::findAnchorUses(AggregateOp op,
+                                                  MonoidOp monoid) {
   Region &own = op.getFinalize();
   Region &finalize = own.empty() ? monoid.getFinalize() : own;
+  auto stats = finalize.getArguments().take_front(monoid.getNumStats());
   auto sums = finalize.getArguments().slice(monoid.getNumStats(),
                                             monoid.getNumComponents());
   auto report = ::attn::checkFinalize(monoid, finalize);
-  std::vector<bool> shown;
+  SmallVector<AnchorUse> uses;
+  bool showsStat = false;
   for (auto [i, output] : llvm::enumerate(getYielded(finalize))) {
+    auto reads = [&, output = output](ValueRange arguments) {
+      return llvm::any_of(arguments, [&](Value argument) {
+        return dependsOn(output, argument);
+      });
+    };
     bool isInvariant = succeeded(report) && report->gaugeInvariant[i];
-    bool readsSums = llvm::any_of(sums, [&, output = output](Value sum) {
-      return dependsOn(output, sum);
-    });
-    shown.push_back(readsSums && !isInvariant);
+    showsStat |= !isInvariant && reads(stats);
+    uses.push_back(isInvariant || !reads(sums) ? AnchorUse::None
+                                               : AnchorUse::Maximum);
   }
-  return shown;
+  // Beside a statistic that is shown, sums are a state with it.
+  if (showsStat)
+    llvm::replace(uses, AnchorUse::Maximum, AnchorUse::Statistic);
+  return uses;
 }

@@ -70,8 +70,10 @@ Value inScoreUnits(ReductionContext &ctx, Value stat, Value row);
 /// is held here.
 SmallVector<Value> fromReferencePoint(ReductionContext &ctx, ValueRange state);
 /// Parts meet other parts, so their statistic must be the exact reference
-/// point of their sums.
-SmallVector<Value> toReferencePoint(ReductionContext &ctx, ValueRange state);
+/// point of their sums. Not `atStatistic`: sums are at the row's greatest
+/// score, which the statistic is rounded from.
+SmallVector<Value> toReferencePoint(ReductionContext &ctx, ValueRange state,
+                                    bool atStatistic = true);
 
 } // namespace mlir::attn
 

@@ -158,24 +158,26 @@ static void storeOutputs(ReductionContext &ctx, ValueRange state,
     return ctx.storeFinalized(own, mergeAll(ctx, exact),
                               ctx.reduction.getCaptureOperands(), outputs);
   }
-  std::vector<bool> showsAnchor(outputs.size(), false);
+  SmallVector<AnchorUse> uses(outputs.size(), AnchorUse::None);
   if (ctx.form.exponential && (ctx.form.fused || ctx.form.unit))
-    showsAnchor = findAnchorShown(aggregate, ctx.monoid);
-  // The outputs that show it, or the others.
-  auto select = [&](bool shown) {
+    uses = findAnchorUses(aggregate, ctx.monoid);
+  // The outputs of one use.
+  auto select = [&](AnchorUse use) {
     SmallVector<Value> some(outputs);
     for (size_t i = 0; i < some.size(); ++i)
-      if (showsAnchor[i] != shown)
+      if (uses[i] != use)
         some[i] = Value();
     return some;
   };
   ctx.storeFinalized(
       own, fromExponents(ctx, state), ctx.reduction.getCaptureOperands(),
-      select(false),
+      select(AnchorUse::None),
       [&](Value stat, Value row) { return inScoreUnits(ctx, stat, row); });
-  if (llvm::is_contained(showsAnchor, true))
-    ctx.storeFinalized(own, toReferencePoint(ctx, state),
-                       ctx.reduction.getCaptureOperands(), select(true));
+  for (AnchorUse use : {AnchorUse::Maximum, AnchorUse::Statistic})
+    if (llvm::is_contained(uses, use))
+      ctx.storeFinalized(
+          own, toReferencePoint(ctx, state, use == AnchorUse::Statistic),
+          ctx.reduction.getCaptureOperands(), select(use));
 }
 
 SmallVector<Value>
