@@ -11,7 +11,7 @@ func.func @attention(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
                      %v: tensor<?x?x?x64xf16>) -> tensor<?x?x?x64xf16> {
   %r = attn.attention monoid(@maxplus) queries(%q : tensor<?x?x?x64xf16>)
       keys(%k : tensor<?x?x?x64xf16>) values(%v : tensor<?x?x?x64xf16>)
-      {schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 16, loop = peeled>,
+      {schedule = #attn.schedule<block_q = 64, rows = 16, block_k = 16, loop = peeled>,
        causal = #attn.causal<top_left>}
       -> tensor<?x?x?x64xf16>
   return %r : tensor<?x?x?x64xf16>
