@@ -20,7 +20,6 @@ using namespace mlir::attn;
 static constexpr int64_t partWidth = 64;
 /// The most key channels that registers hold, of 16 value channels.
 static constexpr int64_t mostChannels = 256;
-
 static constexpr float minusInfinity = -std::numeric_limits<float>::infinity();
 
 //===----------------------------------------------------------------------===//
@@ -42,15 +41,14 @@ LogicalResult ScanTokensKernel::check(ScanOp op) {
 }
 
 int64_t ScanTokensKernel::blockRows(ScanOp op) {
-  // 32 rows are 16 bytes for each of 8 lanes, or with 16 bits of 4; where a row
-  // has all key channels, as many lie together in 16. What a rule computes of
-  // keys alone each warp does, which short states do not hide. With more
-  // channels registers hold 16.
-  bool isWide = op.getKeyChannels() > 2 * partWidth;
+  // 32 rows are 16 bytes for each of 8 lanes, or with 16 bits of 4. Registers
+  // hold 16 of more channels, which lie together where a row has all of them:
+  // but what keys alone give each warp computes, and short states hide little.
   bool isShort = !op.getPool().empty() &&
                  !getElementTypeOrSelf(op.getPool().front().getType()).isF32();
   bool hasMore = op.getEraseA() || op.getLogWeight();
-  bool isNarrow = isWide || op.getValueChannels() <= 16 ||
+  bool isNarrow = op.getKeyChannels() > 2 * partWidth ||
+                  op.getValueChannels() <= 16 ||
                   (op.getValuesFirst() && !(isShort && hasMore));
   return isNarrow ? 16 : 32;
 }
