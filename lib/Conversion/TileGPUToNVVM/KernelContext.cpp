@@ -173,7 +173,9 @@ Value KernelContext::elementPointer(Value memref, ValueRange indices) {
   Values parts = of(memref);
   SmallVector<Value> places(indices);
   int64_t further = 0;
-  if (rank && e.constantOf(parts[2 * rank]) == 1)
+  // Of f32 kernels of 128 channels spill more with it.
+  bool isNarrow = type.getElementTypeBitWidth() <= 16;
+  if (rank && isNarrow && e.constantOf(parts[2 * rank]) == 1)
     further = splitColumn(*this, places.back());
   Value offset = e.c64(0);
   for (int64_t i = 0; i < rank; ++i)

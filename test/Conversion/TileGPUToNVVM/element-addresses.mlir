@@ -1,12 +1,13 @@
 // RUN: attn-opt %s --tile-gpu-allocate-shared --convert-tile-gpu-to-nvvm --cse | FileCheck %s
 
-// The elements of a row that a thread loads one by one have one address and
-// constants behind it, where the columns are neighbours in memory: LLVM need not
+// The elements of 16 bits of a row that a thread loads one by one have one address
+// and constants behind it, where the columns are neighbours in memory: LLVM need not
 // search for what 32 addresses have in common, and its search is left out where
 // other addresses are few.
 
 !acc = !tile_gpu.frag<64x128xf32, acc>
 !marks = !tile_gpu.vec<64xi1, row>
+!values = memref<?x128xbf16, strided<[?, 1]>>
 !rows = memref<?x128xf32, strided<[?, 1]>>
 
 module attributes {attn.target = "sm_90a"} {
@@ -21,7 +22,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: llvm.getelementptr %[[FIRST]][%[[LAST]]]
 // CHECK-NOT: llvm.getelementptr %[[FIRST]]
 // CHECK: llvm.return
-tile_gpu.kernel private @rows(%m: !rows, %n: !rows, %key: index) {
+tile_gpu.kernel private @rows(%m: !values, %n: !rows, %key: index) {
   %c0 = arith.constant 0 : i32
   %zero = arith.constant 0.0 : f32
   %true = arith.constant true
@@ -35,8 +36,9 @@ tile_gpu.kernel private @rows(%m: !rows, %n: !rows, %key: index) {
       %h = tile_gpu.map ins(%f : !acc) {
       ^bb0(%r: i32, %c: i32, %x: f32):
         %col = arith.index_cast %c : i32 to index
-        %y = memref.load %m[%key, %col] : !rows
-        %z = arith.addf %x, %y : f32
+        %y = memref.load %m[%key, %col] : !values
+        %wide = arith.extf %y : bf16 to f32
+        %z = arith.addf %x, %wide : f32
         tile_gpu.yield %z : f32
       } -> !acc
       scf.yield %h : !acc

@@ -19,15 +19,14 @@ module attributes {attn.target = "sm_90a"} {
 // ROLES: arith.andi %[[BITS]], %c2
 // ROLES: %[[ENDS:.*]] = arith.cmpi ne
 // The first step in two forms: 64 keys at row 64 of the tile, columns counted
-// from there, weights behind 64 zeros. The mask acts on the weights.
+// from there, weights behind 64 zeros.
 // ROLES: %[[K:.*]] = tile_gpu.ring.wait
 // ROLES: scf.if %[[STARTS]] -> ({{.*}}!tile.tile<64x128xf32>
 // ROLES: %[[PART:.*]] = tile_gpu.smem.slice %[[K]][%c64{{.*}}, %c0{{.*}}] : <128x128xbf16 swizzle 128> -> <64x128xbf16 swizzle 128 pitch 128>
 // ROLES: %[[KEYS:.*]] = builtin.unrealized_conversion_cast %[[PART]] : {{.*}} to !tile.tile<64x128xbf16>
 // ROLES: %[[S:.*]] = tile.dot %{{.*}}, %[[KEYS]] transpose_rhs {{.*}} -> !tile.tile<64x64xf32>
-// ROLES-NEXT: tile.reduce ins(%[[S]] : !tile.tile<64x64xf32>)
-// ROLES: tile.map ins(%[[S]], %{{.*}} : !tile.tile<64x64xf32>, !tile.tile<64x1xf32>)
-// ROLES-NEXT: ^bb0(%{{.*}}: i32, %[[COL:.*]]: i32, %{{.*}}: f32, %{{.*}}: f32):
+// ROLES: tile.map ins(%[[S]] : !tile.tile<64x64xf32>)
+// ROLES-NEXT: ^bb0(%{{.*}}: i32, %[[COL:.*]]: i32, %{{.*}}: f32):
 // ROLES: %[[MOVED:.*]] = arith.subi %{{.*}}, %c64_i32
 // ROLES-NEXT: arith.cmpi slt, %[[COL]], %[[MOVED]]
 // ROLES: tile.pad %{{.*}} first 64 : <64x64xf32> -> <64x128xf32>
@@ -79,7 +78,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: scf.for
 // CHECK: scf.for
 // CHECK: %[[R:.*]]:6 = scf.for
-// CHECK: scf.if %{{.*}} -> (i32, !tile_gpu.vec<64xf32, row>, !tile_gpu.frag<64x128xf32, acc>, !tile_gpu.vec<64xf32, row, partial>)
+// CHECK: scf.if %{{.*}} -> (i32, !tile_gpu.frag<64x128xf32, acc>, !tile_gpu.vec<64xf32, row, partial>)
 // CHECK: %[[SCORES:.*]] = tile_gpu.mma.issue {{.*}} -> !tile_gpu.token<64x64xf32>
 // CHECK: %[[BEFORE:.*]] = tile_gpu.mma.issue %[[R]]#4, %{{.*}} acc(%[[R]]#2) : !tile_gpu.frag<64x128xbf16, a>
 // CHECK-NEXT: tile_gpu.mma.wait %[[SCORES]] pending(1)

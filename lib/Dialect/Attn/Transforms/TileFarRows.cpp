@@ -72,14 +72,14 @@ static std::optional<unsigned> sumOfOnes(ReductionContext &ctx) {
 
 /// Whether each row's keys are an interval, which starts anywhere, and the
 /// loops leave registers for rows that are done again: of 64, 96, 192 and 256
-/// columns some spill.
+/// columns some spill, and so do those whose bounds are numbers of a call.
 static bool isWindow(ReductionContext &ctx) {
   constexpr int64_t columns = 128;
   auto hasColumns = [&](Value tensor) {
     return cast<ShapedType>(tensor.getType()).getShape().back() == columns;
   };
   Region &region = ctx.reduction.getMaskBody();
-  if (region.empty() ||
+  if (region.empty() || !ctx.reduction.getCaptureOperands().empty() ||
       !llvm::all_of(ctx.reduction.getKeyOperands(), hasColumns) ||
       !llvm::all_of(ctx.reduction.getValueOperands(), hasColumns))
     return false;
