@@ -431,11 +431,12 @@ def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
     threads, and results have the same bits each time. On GPUs warpgroups run one
     kernel, of rows of up to 128 channels of 16 bits and masks that are intervals
     of keys, whose tiles this pass sets; others keep two kernels, which add
-    nothing in memory. In any order one sum over queries of up to 256 channels,
-    which has a kernel of its own, is enough: four products are left of six. Its blocks add in turns, where the mask's bounds hold for
+    nothing in memory. Its blocks add in turns, where the mask's bounds hold for
     all positions and rows have 64 or 128 channels, or with `attn.any_order` in
     any order. In turns it is for sizes that gain (`attn.turn_sizes`, measured);
-    the same plan has two kernels for others (`attn.two_kernels`).
+    the same plan has two kernels for others (`attn.two_kernels`). In any order
+    the sum over keys may also join one of two sums over queries, where rows of
+    192 channels leave no registers for both: the other has a kernel of its own.
 
     Example:
 
