@@ -552,10 +552,9 @@ static ScheduleSizes chooseInvariantSizes(ScheduleProblem problem,
       sizes.blockQ *= 2;
     return sizes;
   }
-  constexpr int64_t amxRows = 16;
   ScheduleSizes own = chooseSizes(problem, target);
   if (problem.narrowDots && target.hasAmxBf16)
-    own.rows = roundUp(own.rows, amxRows);
+    own.rows = roundUp(own.rows, TargetInfo::amxRows);
   return {roundUp(own.blockQ, own.rows), own.rows, sizes.blockK};
 }
 

@@ -53,9 +53,10 @@ bool attn::doesSave(const SharingProblem &problem, const int32_t *table,
 int64_t attn::slotsOfOwnKeys(const ScheduleProblem &problem,
                              const ScheduleSizes &sizes,
                              const TargetInfo &target) {
-  constexpr int64_t blocks = 2, slots = 3, barrierBytes = 512;
+  constexpr int64_t blocks = 2, slots = 3;
   if (!warpsHaveKeys(sizes.rows, target))
     return 0;
-  int64_t bytes = computeDemand(problem, sizes, target).bytes(slots);
-  return onchip::sharesMemory(blocks, bytes + barrierBytes, target) ? slots : 0;
+  int64_t bytes = computeDemand(problem, sizes, target).bytes(slots) +
+                  TargetInfo::ownKeysBarrierBytes;
+  return onchip::sharesMemory(blocks, bytes, target) ? slots : 0;
 }

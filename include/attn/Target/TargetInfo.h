@@ -144,6 +144,12 @@ struct TargetInfo {
   bool hasBf16Dot = false;
   /// AMX-BF16: 16x32 by 32x16 tile products into 16x16 f32.
   bool hasAmxBf16 = false;
+  /// Rows of such a tile, and bf16 columns of its left operand.
+  static constexpr int64_t amxRows = 16, amxDepth = 32;
+  /// Tokens of a scan's chunk where its products are AMX's: a state is brought
+  /// to the tiles and back once a chunk, so that longer ones than elsewhere
+  /// pay.
+  static constexpr int64_t amxChunk = 64;
   CoreRates coreRates;
   /// LLVM CPU name and feature string that code is generated for.
   std::string llvmCpu;
@@ -153,7 +159,10 @@ struct TargetInfo {
   int64_t sharedMemoryBytes = 0;
   /// Of it, kept free for barriers, tickets and alignment.
   static constexpr int64_t barrierBytes = 2048;
-  /// Of that, what the numbers a ramp is multiplied by may take.
+  /// The same of a kernel of few rows whose warps have keys of their own: two
+  /// such blocks share a multiprocessor.
+  static constexpr int64_t ownKeysBarrierBytes = 512;
+  /// Of `barrierBytes`, what the numbers a ramp is multiplied by may take.
   static constexpr int64_t rampBytes = 1280;
   /// What the system takes of it for each block.
   static constexpr int64_t systemSharedBytes = 1024;

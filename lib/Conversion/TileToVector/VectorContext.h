@@ -228,8 +228,8 @@ bool packRounded(VectorContext &ctx, MapOp map);
 Value transposePairs(VectorContext &ctx, Value value, Location loc);
 
 //===--- AMX (Amx.cpp) ---===//
-/// Rows of an AMX tile, and bf16 columns of its left operand.
-constexpr int64_t amxRows = 16, amxDepth = 32;
+constexpr int64_t amxRows = ::attn::TargetInfo::amxRows,
+                  amxDepth = ::attn::TargetInfo::amxDepth;
 void configureAmx(VectorContext &ctx);
 void releaseAmx(VectorContext &ctx);
 /// With `scale` rows of `acc` are scaled where the product is added to them. A

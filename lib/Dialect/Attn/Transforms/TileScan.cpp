@@ -25,10 +25,6 @@ using namespace mlir::attn;
 /// Terms of bf16 that a product adds at once.
 static constexpr int64_t narrowDepth = 32;
 
-/// Tokens of a chunk whose products are AMX's: a state is brought to them and
-/// back once in each.
-static constexpr int64_t amxChunk = 64;
-
 //===----------------------------------------------------------------------===//
 // Small helpers
 //===----------------------------------------------------------------------===//
@@ -415,7 +411,7 @@ void ScanKernel::startBlock(Value block, Value segments) {
   if (!scanOp.getChunk() && !hasNarrowReads())
     chunkSize = 16;
   else if (!scanOp.getChunk() && target.hasAmxBf16 && !scanOp.getDelta())
-    chunkSize = amxChunk;
+    chunkSize = ::attn::TargetInfo::amxChunk;
   levels = llvm::Log2_64(chunkSize);
 
   if (takesTurns(scanOp) && !segments) {
