@@ -10,7 +10,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
-#include "attn/Dialect/Tile/IR/LiveDepth.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -252,8 +251,8 @@ OpCost emulator::costOf(tg::MmaIssueOp op, const TargetInfo &target) {
   tg::SmemType right = op.getB().getType();
   // Of half of a block's rows the product is whole.
   int64_t blocks = ceilDiv(sums.getRows(), unit.m);
-  int64_t cols = tile::getLiveWidth(op, sums.getCols());
-  int64_t steps = tile::getLiveDepth(op, right.getRows()) / unit.k;
+  int64_t cols = op.getLiveWidth().value_or(sums.getCols());
+  int64_t steps = op.getLiveDepth().value_or(right.getRows()) / unit.k;
   int64_t elementBytes = right.getElementBytes();
   int64_t rightBytes = unit.k * cols * elementBytes;
   int64_t leftBytes = isa<tg::SmemType>(op.getA().getType())

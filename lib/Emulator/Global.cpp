@@ -128,7 +128,7 @@ static FailureOr<Place> placeOf(OpT op, Value value, Value memory,
               false,
               op.getTransposed()};
   place.permuted = op.getPermuted();
-  place.inFragmentOrder = op->hasAttr(tile::fragmentOrderName);
+  place.inFragmentOrder = op.getFragmentOrder();
   if (auto vec = dyn_cast<tg::VecType>(value.getType())) {
     place.isVector = true;
     place.isRowVector = vec.getAxis() == tg::Axis::Row;

@@ -12,7 +12,6 @@
 
 #include "Models.h"
 #include "attn/Dialect/Tile/IR/WorkTiles.h"
-#include "attn/Dialect/TileGPU/IR/FirstItems.h"
 #include "attn/Emulator/Timing.h"
 
 using namespace mlir;
@@ -203,7 +202,7 @@ void Loop::emitNext() {
   ScheduleInfo s = info;
   SlotId at = item, all = total, turn = iteration;
   uint32_t n = number;
-  bool first = tg::drawsFirst(scheduler);
+  bool first = scheduler.getDrawsFirst();
   if (s.cluster == 1) {
     b.emit(op, true, [=](Agent &a) {
       a.frame[at].bits = draw(a, s.tickets, a.i64(all), first);
@@ -415,7 +414,7 @@ LogicalResult Loop::buildTurns() {
   uint32_t head = b.newLabel(), exit = b.newLabel();
   SlotId turn = iteration;
   b.takeItem = nullptr;
-  if (draws() && tg::drawsFirst(scheduler)) {
+  if (draws() && scheduler.getDrawsFirst()) {
     if (hasFollowers())
       return op.emitOpError("expected a role of one warp to lead a schedule "
                             "whose first items are drawn");

@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
-#include "attn/Dialect/Tile/IR/LiveDepth.h"
 
 #include <cmath>
 #include <cstring>
@@ -89,7 +88,7 @@ LogicalResult emulator::emulate(tg::MmaIssueOp op, ProgramBuilder &b) {
     columns = operandOf(op.getRampColumns(), b);
   SlotId to = b.slot(op.getToken());
   int64_t rows = left.rows, cols = right.cols, held = right.rows;
-  int64_t depth = tile::getLiveDepth(op, held);
+  int64_t depth = op.getLiveDepth().value_or(held);
   b.emit(op, true, [=](Agent &a) {
     std::shared_ptr<Registers> sums, leftValue;
     if (acc != noSlot && !(sums = a.use(acc)))

@@ -290,7 +290,7 @@ tile_gpu.kernel private @selection(%O: memref<?xf32>) {
     %n = tile.fill %one : f32 -> !tile.tile<16x1xf32>
     %r:2 = tile.fold scores(%s : !tile.tile<16x64xf32>)
         states(%m, %n : !tile.tile<16x1xf32>, !tile.tile<16x1xf32>)
-        attributes {tile.threshold = 0 : i64} {
+        attributes {threshold = 0 : i64} {
     ^bb0(%i: i32, %j: i32, %x: f32, %best: f32, %at: f32):
       %next = arith.maximumf %best, %x : f32
       %place = arith.sitofp %j : i32 to f32

@@ -19,18 +19,18 @@ attn.monoid @sum cocycle stats() components(value) outputs("o") {
   finalize { ^bb0(%o: f32): attn.yield %o : f32 }
 }
 
-// TILE: tile.dot {{.*}} transpose_rhs {tile.live_depth = 72 : i64}
-// GPU: tile_gpu.mma.issue {{.*}} {tile.live_depth = 48 : i64}
+// TILE: tile.dot {{.*}} transpose_rhs {live_depth = 72 : i64}
+// GPU: tile_gpu.mma.issue {{.*}} {live_depth = 48 : i64}
 // FIVE: wgmma.fence
 // FIVE-COUNT-5: wgmma.mma_async.sync.aligned.m64n
 // FIVE-NOT: wgmma.mma_async
 // FIVE: wgmma.commit_group
-// WIDE: tile.dot {{.*}} acc %{{.*}} {tile.live_width = 72 : i64}
-// NARROW: tile_gpu.mma.issue {{.*}} acc({{.*}} {tile.live_width = 40 : i64}
+// WIDE: tile.dot {{.*}} acc %{{.*}} {live_width = 72 : i64}
+// NARROW: tile_gpu.mma.issue {{.*}} acc({{.*}} {live_width = 40 : i64}
 // COLUMNS: wgmma.mma_async.sync.aligned.m64n40k16
 // PANELS: tile_gpu.smem.alloc {{.*}} : <128x96xbf16 swizzle 64>
 // PANELS: tile_gpu.ring.create tma {{.*}}x96xbf16 swizzle 64>
-// NONE-NOT: tile.live_
+// NONE-NOT: {live_
 // PANELS: tile_gpu.bulk.store {{.*}} <64x32xbf16 swizzle 64>
 func.func @sums(%q: !rows, %k: !rows, %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   %o = attn.aggregate @sum scores(%q, %k : !rows, !rows) values(%v : tensor<?x?x?x128xbf16>)

@@ -33,11 +33,11 @@ tile_gpu.kernel @warpgroup(%k: !half, %v: !half, %L: memref<?x?xf32>, %X: memref
     tile.accumulate %t, %X[%hi, %ii, %c0] rows(%c0 to %ni) : !tile.tile<64x64xf32>, memref<?x?x64xf32>
     // CHECK: tile_gpu.global.reduce %{{.*}}, %[[X]]
     tile.accumulate any_order %t, %X[%hi, %ii, %c0] rows(%c0 to %ni) : !tile.tile<64x64xf32>, memref<?x?x64xf32>
-    // CHECK: tile_gpu.global.reduce %{{.*}}, %[[X]][{{.*}}] {tile.fragment_order}
-    tile.accumulate any_order %t, %X[%hi, %ii, %c0] {tile.fragment_order} : !tile.tile<64x64xf32>, memref<?x?x64xf32>
-    // CHECK: tile_gpu.global.load %[[X]][{{.*}}] {tile.fragment_order} : {{.*}} -> !tile_gpu.frag<64x64xf32, acc>
-    %again = tile.load %X[%hi, %ii, %c0] {tile.fragment_order} : memref<?x?x64xf32> -> !tile.tile<64x64xf32>
-    tile.accumulate any_order %again, %X[%hi, %ii, %c0] {tile.fragment_order} : !tile.tile<64x64xf32>, memref<?x?x64xf32>
+    // CHECK: tile_gpu.global.reduce %{{.*}}, %[[X]][{{.*}}] {fragment_order}
+    tile.accumulate any_order %t, %X[%hi, %ii, %c0] {fragment_order} : !tile.tile<64x64xf32>, memref<?x?x64xf32>
+    // CHECK: tile_gpu.global.load %[[X]][{{.*}}] {fragment_order} : {{.*}} -> !tile_gpu.frag<64x64xf32, acc>
+    %again = tile.load %X[%hi, %ii, %c0] {fragment_order} : memref<?x?x64xf32> -> !tile.tile<64x64xf32>
+    tile.accumulate any_order %again, %X[%hi, %ii, %c0] {fragment_order} : !tile.tile<64x64xf32>, memref<?x?x64xf32>
     // CHECK: tile_gpu.global.store %{{.*}}, %{{.*}}[%{{.*}}] rows(%{{.*}}) : !tile_gpu.vec<64xf32, col>, memref<?x?xf32>
     tile.store vector transposed %l, %L[%hi, %ii] rows(%c0 to %ni) : !tile.tile<1x64xf32>, memref<?x?xf32>
     tile_gpu.yield

@@ -18,7 +18,6 @@
 
 #include "PlanLowering.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/TileGPU/IR/FirstItems.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Runtime/Abi.h"
 #include "mlir/Conversion/LLVMCommon/MemRefBuilder.h"
@@ -216,8 +215,8 @@ struct TicketsLowering : GpuPattern<tile_gpu::TicketsOp> {
     MemRefType type = op.getCounters().getType();
     Drawing launch = findLaunch(op, rewriter);
     constexpr int64_t any = std::numeric_limits<int64_t>::max();
-    Value grid =
-        launch.grid && !drawsFirst(op) ? launch.grid : b.constant(b.i64, any);
+    Value grid = launch.grid && !op.getDrawsFirst() ? launch.grid
+                                                    : b.constant(b.i64, any);
     Value text = makeText(b, rewriter, op, launch.kernel);
     Value memory =
         b.callGpu(frame->runtime, Counters,

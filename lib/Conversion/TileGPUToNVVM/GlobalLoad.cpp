@@ -190,7 +190,7 @@ LogicalResult gpu::lower(KernelContext &k, GlobalLoadOp op) {
   access.divisor = knownDivisor(op.getIndices().back());
   if (op.getPermuted())
     return loadPermuted(k, op, access);
-  if (op->hasAttr(tile::fragmentOrderName)) {
+  if (op.getFragmentOrder()) {
     if (!frag || frag.getLayout() != Layout::Acc || bound)
       return unsupported(op, "an acc fragment without bounds in fragment "
                              "order");

@@ -361,7 +361,7 @@ static LogicalResult writeRegisters(KernelContext &k, OpT op,
       !memory.isSignlessInteger(1))
     return unsupported(op, "memory of f32, bf16, f16, i32 or i1, but got '" +
                                llvm::formatv("{0}", memory).str() + "'");
-  if (op->hasAttr(tile::fragmentOrderName)) {
+  if (op.getFragmentOrder()) {
     if (!frag || !frag.getElementType().isF32() || !memory.isF32() ||
         op.getRows() || permuted || !k.target.hasRoles())
       return unsupported(op, "f32 of a fragment without bounds in fragment "

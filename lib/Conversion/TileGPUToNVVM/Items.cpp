@@ -14,7 +14,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
-#include "attn/Dialect/TileGPU/IR/FirstItems.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -84,7 +83,7 @@ Value KernelLowering::drawTicket(SchedulerOp scheduler, Value count) {
   // counter, which the last one finds at count - 1, is zero again. Those of
   // first items are one more for each block.
   Value draws = lane0;
-  if (drawsFirst(scheduler))
+  if (scheduler.getDrawsFirst())
     count = e.add(count, blocks);
   else
     draws = e.and_(draws, e.lt(e.udiv(blocks, cluster), count));
@@ -101,7 +100,7 @@ Value KernelLowering::drawTicket(SchedulerOp scheduler, Value count) {
 /// Draws the number of the item after the one that is on hand.
 Value KernelLowering::drawItem(SchedulerOp scheduler, Value total) {
   Value ticket = drawTicket(scheduler, total);
-  if (drawsFirst(scheduler))
+  if (scheduler.getDrawsFirst())
     return ticket;
   // The first items are the blocks' own numbers; tickets count from there.
   Value blocks = e.call("llvm.nvvm.read.ptx.sreg.nctaid.x", e.i32, {});
@@ -372,7 +371,7 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   bool draws = isDynamic && op.getLead();
   // Of those that follow, only the number of the turn is carried.
   bool knowsItem = !isShared || draws;
-  if (draws && drawsFirst(scheduler)) {
+  if (draws && scheduler.getDrawsFirst()) {
     if (role.warps > 1)
       return op.emitOpError("expected a role of one warp to lead a schedule "
                             "whose first items are drawn");

@@ -12,7 +12,6 @@
 
 #include "Lowerings.h"
 #include "MatrixDescriptor.h"
-#include "attn/Dialect/Tile/IR/LiveDepth.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -108,8 +107,7 @@ public:
   ProductText(KernelContext &k, MmaIssueOp op)
       : k(k), e(k.e), op(op), accType(op.getToken().getType().getFragType()),
         shape(accType), right(op.getB().getType(), /*kIsRow=*/true),
-        width(op.getAcc() ? tile::getLiveWidth(op, accType.getCols())
-                          : accType.getCols()) {
+        width(op.getLiveWidth().value_or(accType.getCols())) {
     if (auto tile = dyn_cast<SmemType>(op.getA().getType()))
       left.emplace(tile, /*kIsRow=*/false, accType.isHalf());
   }
@@ -233,7 +231,7 @@ void ProductText::addRamp() {
 
 void ProductText::build() {
   bool startsFromZero = !op.getAcc();
-  int64_t steps = tile::getLiveDepth(op, op.getB().getType().getRows()) /
+  int64_t steps = op.getLiveDepth().value_or(op.getB().getType().getRows()) /
                   MmaShape::warpgroup().k;
   text = "{\n.reg .b64 da, db;\n.reg .b32 low, high;\n.reg .pred p;\n";
   if (left && accType.isHalf())

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ComputeLowering.h"
-#include "attn/Dialect/Tile/IR/LiveDepth.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -238,16 +237,17 @@ LogicalResult ComputeLowering::lowerDot(tile::DotOp op) {
   Value columns;
   if (op.getRamp())
     columns = rampColumns(type.getCols(), loc);
-  auto issue =
-      MmaIssueOp::create(b, loc, token, *lhs, rhs, acc, op.getRamp(), columns);
-  int64_t depth = llvm::alignTo(tile::getLiveDepth(op, op.getDepth()),
-                                ::attn::MmaShape::warpgroup().k);
-  if (depth < op.getDepth())
-    issue->setAttr(tile::liveDepthName, b.getI64IntegerAttr(depth));
-  int64_t width = llvm::alignTo(tile::getLiveWidth(op, type.getCols()),
-                                ::attn::MmaShape::warpgroup().nStep);
-  if (acc && width < type.getCols())
-    issue->setAttr(tile::liveWidthName, b.getI64IntegerAttr(width));
+  auto unlessAll = [&](int64_t live, int64_t step, int64_t all) {
+    live = llvm::alignTo(live, step);
+    return live < all ? b.getI64IntegerAttr(live) : IntegerAttr();
+  };
+  int64_t depth = op.getDepth(), width = type.getCols();
+  constexpr ::attn::MmaShape unit = ::attn::MmaShape::warpgroup();
+  auto issue = MmaIssueOp::create(
+      b, loc, token, *lhs, rhs, acc, op.getRamp(), columns,
+      unlessAll(op.getLiveDepth().value_or(depth), unit.k, depth),
+      acc ? unlessAll(op.getLiveWidth().value_or(width), unit.nStep, width)
+          : IntegerAttr());
   Value issued = issue.getToken();
   set(op.getResult(),
       MmaWaitOp::create(b, loc, TypeRange(held), ValueRange(issued),

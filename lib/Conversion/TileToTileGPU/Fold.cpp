@@ -20,7 +20,6 @@
 
 #include "ComputeLowering.h"
 #include "attn/Analysis/OnChip.h"
-#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include <limits>
@@ -512,7 +511,7 @@ void ColumnFold::build(bool channels, MutableArrayRef<Value> next) {
 }
 
 LogicalResult ComputeLowering::lowerFold(tile::FoldOp op) {
-  if (std::optional<unsigned> threshold = tile::getThreshold(op))
+  if (std::optional<uint64_t> threshold = op.getThreshold())
     return lowerThresholdFold(op, *threshold);
   Location loc = op.getLoc();
   if (scope != Scope::Warp)

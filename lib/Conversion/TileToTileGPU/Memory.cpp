@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ComputeLowering.h"
-#include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
@@ -88,8 +87,7 @@ LogicalResult ComputeLowering::lowerLoad(tile::LoadOp op) {
   auto load =
       GlobalLoadOp::create(b, loc, held, op.getSource(), at.indices, rows,
                            (transposed != turned) && !op.getVector());
-  if (Attribute order = op->getAttr(tile::fragmentOrderName))
-    load->setAttr(tile::fragmentOrderName, order);
+  load.setFragmentOrder(op.getFragmentOrder());
   Value loaded = load;
   if (at.lower) {
     // Element r, or c, is row `row` + r of the tensor.
@@ -153,8 +151,7 @@ LogicalResult ComputeLowering::lowerStore(tile::StoreOp op) {
   auto store =
       GlobalStoreOp::create(b, loc, value, op.getDestination(), at.indices,
                             at.rows, transposed && !op.getVector());
-  if (Attribute order = op->getAttr(tile::fragmentOrderName))
-    store->setAttr(tile::fragmentOrderName, order);
+  store.setFragmentOrder(op.getFragmentOrder());
   return success();
 }
 
@@ -182,8 +179,7 @@ LogicalResult ComputeLowering::lowerAccumulate(tile::AccumulateOp op) {
     auto reduce =
         GlobalReduceOp::create(b, loc, value, op.getDestination(), at.indices,
                                at.rows, /*transposed=*/false);
-    if (Attribute order = op->getAttr(tile::fragmentOrderName))
-      reduce->setAttr(tile::fragmentOrderName, order);
+    reduce.setFragmentOrder(op.getFragmentOrder());
     return success();
   }
   Value old = GlobalLoadOp::create(b, loc, fragment, op.getDestination(),

@@ -13,7 +13,6 @@
 
 #include "BodyVectorizer.h"
 #include "VectorContext.h"
-#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -146,7 +145,7 @@ static LogicalResult lowerThresholdFold(VectorContext &ctx, FoldOp op,
 }
 
 LogicalResult mlir::tile::lowerFold(VectorContext &ctx, FoldOp op) {
-  if (std::optional<unsigned> threshold = getThreshold(op))
+  if (std::optional<uint64_t> threshold = op.getThreshold())
     return lowerThresholdFold(ctx, op, *threshold);
   Location loc = op.getLoc();
   auto scoreType = cast<TileType>(op.getScores()[0].getType());

@@ -18,7 +18,7 @@ module attributes {attn.target = "sm_90a"} {
 tile_gpu.kernel private @first(%tickets: memref<1xi32>, %n: i32) {
   %c1 = arith.constant 1 : i32
   %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
-      tiles(%n) heads(%c1) batch(%c1) attributes {tile_gpu.draws_first} {
+      tiles(%n) heads(%c1) batch(%c1) attributes {draws_first} {
   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
     tile_gpu.yield
   }

@@ -75,8 +75,8 @@ tile_gpu.kernel private @fragment_order(%m: memref<?x64xf32>, %row: i32) {
   %c0 = arith.constant 0 : i32
   tile_gpu.role "add" warps(1) {
   ^bb0(%w: i32):
-    %f = tile_gpu.global.load %m[%row, %c0] {tile.fragment_order} : memref<?x64xf32> -> !frag
-    tile_gpu.global.reduce %f, %m[%row, %c0] {tile.fragment_order} : !frag, memref<?x64xf32>
+    %f = tile_gpu.global.load %m[%row, %c0] {fragment_order} : memref<?x64xf32> -> !frag
+    tile_gpu.global.reduce %f, %m[%row, %c0] {fragment_order} : !frag, memref<?x64xf32>
     tile_gpu.yield
   }
   tile_gpu.return

@@ -42,7 +42,7 @@ module attributes {attn.target = "cpu-avx2"} {
 // CHECK:         full {
 // CHECK:         ^bb0(%[[KEY:.*]]: index, %{{.*}}: !tile.tile<128x128xf32>):
 // CHECK:           arith.addi %[[KEY]], %[[SHIFT]]
-// CHECK:           tile.load {{.*}} {tile.moves}
+// CHECK:           tile.load {{.*}} {moves}
 // CHECK:           tile.rows
 // CHECK:             tile.map
 // CHECK:             arith.addf

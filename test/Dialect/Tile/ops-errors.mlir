@@ -439,8 +439,8 @@ func.func @approximate(%x: i32) -> i32 {
 
 func.func @fragment_order(%x: !tile.tile<16x64xf32>, %X: memref<?x64xf32>) {
   %c0 = arith.constant 0 : index
-  // expected-error@+1 {{expected tile.fragment_order to be a unit attribute of tile.load, tile.store, or of tile.accumulate in any order}}
-  tile.accumulate %x, %X[%c0, %c0] {tile.fragment_order} : !tile.tile<16x64xf32>, memref<?x64xf32>
+  // expected-error@+1 {{expected any_order with fragment_order}}
+  tile.accumulate %x, %X[%c0, %c0] {fragment_order} : !tile.tile<16x64xf32>, memref<?x64xf32>
   return
 }
 

@@ -22,19 +22,11 @@ func.func @turns_elsewhere(%m: memref<64x64xi32>, %c: i32) {
 // Blocks that draw first items as well.
 
 tile_gpu.kernel private @has_a_block_for_each(%n: i32) {
-  // expected-error @below {{expected tile_gpu.draws_first to be a unit attribute of tickets, or of a dynamic scheduler without cluster(...)}}
+  // expected-error @below {{expected draws_first with a dynamic schedule without cluster(...) only}}
   %s = tile_gpu.scheduler grid in_order tiles(%n) heads(%n) batch(%n)
-      attributes {tile_gpu.draws_first} {
+      attributes {draws_first} {
   ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
     tile_gpu.yield
   }
   tile_gpu.return
-}
-
-// -----
-
-func.func @no_unit() {
-  // expected-error @below {{expected tile_gpu.draws_first to be a unit attribute of tickets, or of a dynamic scheduler without cluster(...)}}
-  %t = tile_gpu.tickets {tile_gpu.draws_first = 1 : i32} : memref<1xi32>
-  return
 }

@@ -20,7 +20,6 @@
 #include "TileFused.h"
 #include "KeyRanges.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/Tile/IR/FragmentOrder.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -261,7 +260,7 @@ void mlir::attn::enterRowSums(ReductionContext &ctx, const KeyTile &tile,
         sum.turns ? turnOf(ctx, tile) : Value(), sum.turns, counter,
         /*vector=*/false, /*any_order=*/!isBounded);
     if (!isBounded)
-      add->setAttr(tile::fragmentOrderName, ctx.b.getUnitAttr());
+      add.setFragmentOrder(true);
   }
 }
 
@@ -276,21 +275,19 @@ void RowSumsKernel::build(const RowSum &sum, bool clears, Value numTiles,
   SmallVector<Value> at = {work.getBatch(), work.getHead(), first, index(0)};
   auto type =
       tileType(blockRows, cast<MemRefType>(sums.getType()).getShape().back());
-  auto inFragmentOrder = [&](Operation *access) {
-    access->setAttr(tile::fragmentOrderName, b.getUnitAttr());
-  };
   if (result) {
     auto load = tile::LoadOp::create(b, loc, type, sums, at, /*lower=*/Value(),
                                      /*upper=*/Value(),
                                      /*live=*/Value(), /*vector=*/false);
-    inFragmentOrder(load);
+    load.setFragmentOrder(true);
     tile::StoreOp::create(b, loc, load, result, at, index(0), dim(result, 2),
                           /*vector=*/false);
   } else {
     // There are rows for whole tiles.
-    inFragmentOrder(tile::StoreOp::create(b, loc, fill(f32(0.0f), type), sums,
-                                          at, /*lower=*/Value(),
-                                          /*upper=*/Value(), /*vector=*/false));
+    tile::StoreOp::create(b, loc, fill(f32(0.0f), type), sums, at,
+                          /*lower=*/Value(), /*upper=*/Value(),
+                          /*vector=*/false, /*transposed=*/false,
+                          /*fragment_order=*/true);
     // The first tile of keys has the first turn.
     if (sum.turns)
       memref::StoreOp::create(

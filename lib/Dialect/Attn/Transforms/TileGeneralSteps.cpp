@@ -9,7 +9,6 @@
 #include "TileLists.h"
 #include "TileSteps.h"
 #include "attn/Analysis/Laws.h"
-#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 
 using namespace mlir;
@@ -86,7 +85,7 @@ static SmallVector<Value> stepElements(ReductionContext &ctx, RowBlock &block,
   auto fold = tile::FoldOp::create(ctx.b, stateTypes, mapped, block.values,
                                    alive, block.state);
   if (std::optional<unsigned> state = findThreshold(ctx.monoid))
-    tile::setThreshold(fold, *state);
+    fold.setThreshold(*state);
   OpBuilder::InsertionGuard guard(ctx.b);
   Block *body = ctx.b.createBlock(&fold.getBody());
   body->addArgument(ctx.b.getI32Type(), ctx.loc);

@@ -19,7 +19,6 @@
 #include "TileLists.h"
 #include "TileStream.h"
 #include "attn/Dialect/Attn/IR/Diagonals.h"
-#include "attn/Dialect/Tile/IR/MovingRows.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -117,7 +116,7 @@ static SmallVector<Value> stepDiagonals(ReductionContext &ctx,
     auto load = query.getDefiningOp<tile::LoadOp>();
     if (!load)
       continue;
-    load->setAttr(tile::movesName, ctx.b.getUnitAttr());
+    load.setMoves(true);
     // Every row of a full tile is in range.
     if (!tile.masked) {
       load.getLowerMutable().clear();

@@ -27,7 +27,6 @@
 #include "TileWarps.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/Tile/IR/LiveDepth.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -183,7 +182,7 @@ static SmallVector<Value> accumulate(ReductionContext &ctx, RowBlock &block,
       int64_t width = cast<ShapedType>(values.getType()).getShape().back();
       if (isGpu(ctx) && ctx.target.hasRoles() &&
           width < dot.getType().getCols())
-        dot->setAttr(tile::liveWidthName, ctx.b.getI64IntegerAttr(width));
+        dot.setLiveWidth(width);
       components[i] = dot;
       continue;
     }
@@ -777,7 +776,7 @@ SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
                                      ctx.tf32);
       int64_t depth = cast<ShapedType>(tensor.getType()).getShape().back();
       if (isGpu(ctx) && ctx.target.hasRoles() && depth < dot.getDepth())
-        dot->setAttr(tile::liveDepthName, ctx.b.getI64IntegerAttr(depth));
+        dot.setLiveDepth(depth);
       dots.push_back(dot);
     }
   if (isa<ScoresOp>(ctx.op))

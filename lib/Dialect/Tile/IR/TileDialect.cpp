@@ -5,11 +5,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/IR/FoldThreshold.h"
-#include "attn/Dialect/Tile/IR/FragmentOrder.h"
-#include "attn/Dialect/Tile/IR/LiveDepth.h"
-#include "attn/Dialect/Tile/IR/MovingRows.h"
 #include "attn/Dialect/Tile/IR/NotCleared.h"
+#include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -54,63 +51,12 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
                              "of arith.sitofp");
     return success();
   }
-  if (attr.getName() == fragmentOrderName) {
-    auto sum = dyn_cast<AccumulateOp>(op);
-    bool isTileGpu = op->getName().getDialectNamespace() == "tile_gpu";
-    if ((!isTileGpu && !isa<LoadOp, StoreOp>(op) &&
-         !(sum && sum.getAnyOrder())) ||
-        !isa<UnitAttr>(attr.getValue()))
-      return op->emitOpError("expected tile.fragment_order to be a unit "
-                             "attribute of tile.load, tile.store, or of "
-                             "tile.accumulate in any order");
-    return success();
-  }
-  if (attr.getName() == liveDepthName) {
-    auto dot = dyn_cast<DotOp>(op);
-    auto depth = dyn_cast<IntegerAttr>(attr.getValue());
-    bool isIssue = op->getName().getStringRef() == "tile_gpu.mma.issue";
-    if ((!dot && !isIssue) || !depth ||
-        !depth.getType().isSignlessInteger(64) || depth.getInt() <= 0 ||
-        (dot && depth.getInt() >= dot.getDepth()))
-      return op->emitOpError("expected tile.live_depth to be an i64 below the "
-                             "depth of a tile.dot or a tile_gpu.mma.issue");
-    return success();
-  }
-  if (attr.getName() == liveWidthName) {
-    auto dot = dyn_cast<DotOp>(op);
-    auto width = dyn_cast<IntegerAttr>(attr.getValue());
-    bool isIssue = op->getName().getStringRef() == "tile_gpu.mma.issue";
-    if ((!dot && !isIssue) || !width ||
-        !width.getType().isSignlessInteger(64) || width.getInt() <= 0 ||
-        (dot && !dot.getAcc()))
-      return op->emitOpError("expected tile.live_width to be a positive i64 of "
-                             "a tile.dot that adds to a sum or of a "
-                             "tile_gpu.mma.issue");
-    return success();
-  }
-  if (attr.getName() == movesName) {
-    if (!isa<LoadOp>(op) || !isa<UnitAttr>(attr.getValue()))
-      return op->emitOpError("expected tile.moves to be a unit attribute of "
-                             "tile.load");
-    return success();
-  }
   if (attr.getName() == notClearedName) {
     auto load = dyn_cast<LoadOp>(op);
     if (!load || !load.getUpper() || load.getLive() ||
         !isa<UnitAttr>(attr.getValue()))
       return op->emitOpError("expected tile.not_cleared to be a unit attribute "
                              "of a tile.load with bounds alone");
-    return success();
-  }
-  if (attr.getName() == foldThresholdName) {
-    auto fold = dyn_cast<FoldOp>(op);
-    auto state = dyn_cast<IntegerAttr>(attr.getValue());
-    if (!fold || fold.getScores().size() != 1 || !fold.getValues().empty() ||
-        !state || !state.getType().isSignlessInteger(64) ||
-        state.getValue().uge(fold.getStates().size()))
-      return op->emitOpError("expected tile.threshold to be an i64, the number "
-                             "of a state, on a tile.fold of one score and no "
-                             "values");
     return success();
   }
   if (attr.getName() == planName) {

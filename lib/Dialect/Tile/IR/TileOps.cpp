@@ -86,7 +86,10 @@ ParseResult DotOp::parse(OpAsmParser &parser, OperationState &result) {
   for (StringRef flag : {"transpose_lhs", "transpose_rhs", "tf32"})
     if (succeeded(parser.parseOptionalKeyword(flag)))
       result.addAttribute(flag, parser.getBuilder().getUnitAttr());
+  SMLoc loc = parser.getCurrentLocation();
   if (parser.parseOptionalAttrDict(result.attributes) ||
+      failed(result.name.verifyInherentAttrs(
+          result.attributes, [&] { return parser.emitError(loc); })) ||
       parser.parseColonType(lhsType) || parser.parseComma() ||
       parser.parseType(rhsType) || parser.parseArrow() ||
       parser.parseType(resultType))

@@ -251,13 +251,14 @@ LogicalResult AccumulateOp::verify() {
       !tileOf(getValue()).getElementType().isF32())
     return emitOpError("expected a tile and a destination of f32, but got ")
            << tileOf(getValue()) << " and " << memref;
-  // (C10)
+  // (C10), (C11)
+  if ((getTurn() || getFragmentOrder()) && !getAnyOrder())
+    return emitOpError("expected any_order with ")
+           << (getTurn() ? "turns: blocks add to the same elements"
+                         : "fragment_order");
   if (!getTurn())
     return success();
   auto counters = dyn_cast<MemRefType>(getCounters().getType());
-  if (!getAnyOrder())
-    return emitOpError("expected any_order with turns: blocks add to the same "
-                       "elements");
   if (!counters || !counters.getElementType().isInteger(32) ||
       counters.getRank() != int64_t(getCounter().size()))
     return emitOpError("expected counters of i32, and ")
@@ -314,6 +315,15 @@ LogicalResult DotOp::verify() {
   if (getTf32() && !lhs.getElementType().isF32())
     return emitOpError("expected sides of f32 with tf32, but got ")
            << lhs << " and " << rhs;
+  // (C6)
+  if (std::optional<int64_t> live = getLiveDepth();
+      live && (*live <= 0 || *live >= depth))
+    return emitOpError("expected live_depth between 1 and ")
+           << depth - 1 << ", but got " << *live;
+  if (std::optional<int64_t> live = getLiveWidth();
+      live && (!getAcc() || *live <= 0 || *live > cols))
+    return emitOpError("expected live_width to be positive, at most ")
+           << cols << " and beside acc, but got " << *live;
   return success();
 }
 
@@ -598,6 +608,13 @@ LogicalResult FoldOp::verify() {
              << rows << " rows and 1 or " << channels << " columns, but got "
              << type;
   }
+  // (C5)
+  if (auto state = getThreshold();
+      state && (getScores().size() != 1 || !getValues().empty() ||
+                *state >= getStates().size()))
+    return emitOpError("expected threshold to be the number of a state beside "
+                       "one score and no values, but got ")
+           << *state;
   // (C4)
   Type i32 = IntegerType::get(getContext(), 32);
   SmallVector<Type> arguments = {i32, i32}, yields;

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Analysis/OnChip.h"
-#include "attn/Dialect/TileGPU/IR/FirstItems.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -53,16 +52,6 @@ LogicalResult TileGPUDialect::verifyOperationAttribute(Operation *op,
     while (before && !stageOf(before))
       before = before->getPrevNode();
     return before ? success() : verifyStages(*op->getBlock());
-  }
-  if (attr.getName() == drawsFirstName) {
-    auto scheduler = dyn_cast<SchedulerOp>(op);
-    bool canDraw =
-        scheduler && scheduler.getTickets() && !scheduler.getCluster();
-    if ((!canDraw && !isa<TicketsOp>(op)) || !isa<UnitAttr>(attr.getValue()))
-      return op->emitOpError("expected tile_gpu.draws_first to be a unit "
-                             "attribute of tickets, or of a dynamic scheduler "
-                             "without cluster(...)");
-    return success();
   }
   if (attr.getName() != launchName)
     return op->emitOpError("expected no attribute ")

@@ -45,7 +45,10 @@ ParseResult MmaIssueOp::parse(OpAsmParser &parser, OperationState &result) {
         parser.parseRParen())
       return failure();
   }
+  SMLoc loc = parser.getCurrentLocation();
   if (parser.parseOptionalAttrDict(result.attributes) ||
+      failed(result.name.verifyInherentAttrs(
+          result.attributes, [&] { return parser.emitError(loc); })) ||
       parser.parseColonType(aType) || parser.parseComma() ||
       parser.parseType(bType) || parser.parseArrow() ||
       parser.parseType(token) ||
@@ -127,6 +130,14 @@ LogicalResult MmaIssueOp::verify() {
       if (tile.getBoxes() != 1)
         return emitOpError("expected a tile of one box, but got ") << tile;
   SmemType b = getB().getType();
+  for (auto [name, live, most] :
+       {std::tuple("live_depth", getLiveDepth(), b.getRows()),
+        std::tuple("live_width", getLiveWidth(), b.getCols())})
+    if (live && (int64_t(*live) <= 0 || int64_t(*live) > most))
+      return emitOpError("expected ") << name << " to be positive and at most "
+                                      << most << ", but got " << int64_t(*live);
+  if (getLiveWidth() && !getAcc())
+    return emitOpError("expected acc with live_width");
   if (failed(verifyProduct(
           *this, a, aT, {b.getRows(), b.getCols()}, b.getElementType(),
           {token.getRows(), token.getCols()}, MmaShape::warpgroup().k)))

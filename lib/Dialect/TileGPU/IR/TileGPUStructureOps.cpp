@@ -173,6 +173,9 @@ LogicalResult SchedulerOp::verify() {
     return failure();
   if (getCluster() && !dynamic)
     return emitOpError("expected cluster(...) with a dynamic schedule only");
+  if (getDrawsFirst() && (!dynamic || getCluster()))
+    return emitOpError("expected draws_first with a dynamic schedule without "
+                       "cluster(...) only");
   if (getByParts() && (!getCluster() || !getSplits()))
     return emitOpError("expected by_parts beside cluster(...) and splits(...) "
                        "only");

@@ -9,7 +9,6 @@
 #include "InPlace.h"
 #include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/Schedule.h"
-#include "attn/Dialect/Tile/IR/FoldThreshold.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 #include <numeric>
@@ -431,7 +430,7 @@ bool RolesAnalysis::analyseSteps(SmallVectorImpl<tile::RowsOp> &steps) {
       steps.push_back(rows);
       plan.lastUse = topOp(kernel, rows);
     } else if (auto fold = dyn_cast<tile::FoldOp>(op)) {
-      able &= tile::getThreshold(fold).has_value();
+      able &= fold.getThreshold().has_value();
     } else if (isa<tile::ScanOp>(op)) {
       able = false;
     } else if (auto any = dyn_cast<tile::AnyOp>(op)) {

@@ -19,7 +19,6 @@
 
 #include "AskAhead.h"
 #include "GuessItem.h"
-#include "attn/Dialect/TileGPU/IR/FirstItems.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
@@ -383,7 +382,7 @@ bool ::attn::copyFirst(KernelOp kernel, LaunchOp launch,
   for (auto scheduler : kernel.getOps<SchedulerOp>())
     // A block's first item is that of its number, unless it draws that too, or
     // passes over it.
-    if (!drawsFirst(scheduler) && scheduler.getOps<SkipOp>().empty())
+    if (!scheduler.getDrawsFirst() && scheduler.getOps<SkipOp>().empty())
       llvm::append_range(waits, scheduler.getOps<WaitDependenciesOp>());
   bool some = false;
   for (WaitDependenciesOp wait : waits)

@@ -15,7 +15,6 @@
 #include "RunBeside.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
-#include "attn/Dialect/TileGPU/IR/FirstItems.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -105,7 +104,7 @@ static Block &waitingBlock(RoleOp role, bool isAlone) {
   if (!scheduler || !llvm::all_of(before, isOfItsOwn))
     return body;
   // The first item is drawn ahead of the loop.
-  if (drawsFirst(scheduler) && loop.getLead())
+  if (scheduler.getDrawsFirst() && loop.getLead())
     return body;
   // What finds an item may read lengths. The role that leads evaluates it.
   Block &search = scheduler.getBody().front();

@@ -16,8 +16,6 @@
 #include "WorkTiles.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
-#include "attn/Dialect/Tile/IR/FoldThreshold.h"
-#include "attn/Dialect/Tile/IR/MovingRows.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -297,8 +295,7 @@ void Pipeliner::assignRings() {
 static bool movesWithStep(tile::LoadOp load) {
   auto memory = dyn_cast<MemRefType>(load.getSource().getType());
   Type element = load.getType().getElementType();
-  return load->hasAttr(tile::movesName) && memory &&
-         memory.getElementType() == element &&
+  return load.getMoves() && memory && memory.getElementType() == element &&
          element.getIntOrFloatBitWidth() == 16;
 }
 
@@ -382,7 +379,7 @@ LogicalResult Pipeliner::chooseStages() {
                        type.getElementType().getIntOrFloatBitWidth() / 8;
   });
   kernel.walk([&](tile::FoldOp fold) {
-    if (tile::getThreshold(fold))
+    if (fold.getThreshold())
       return WalkResult::advance();
     auto scores = cast<tile::TileType>(fold.getScores()[0].getType());
     int64_t tiles = fold.getScores().size() + bool(fold.getLive());

@@ -18,7 +18,6 @@
 #include "WorkTiles.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/TargetAttr.h"
-#include "attn/Dialect/TileGPU/IR/FirstItems.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
@@ -303,8 +302,7 @@ LogicalResult Specializer::run() {
   if (failed(made))
     return failure();
   scheduler = *made;
-  if (plan.sums.tile)
-    scheduler->setAttr(drawsFirstName, b.getUnitAttr());
+  scheduler.setDrawsFirst(bool(plan.sums.tile));
   zero = arith::ConstantIntOp::create(b, loc, 0, 32);
   one = arith::ConstantIntOp::create(b, loc, 1, 32);
   buildRoles();
@@ -326,10 +324,8 @@ void Specializer::rewriteLaunch(tile::LaunchOp launch) {
   };
   for (RolesRing *ring : ringsWithMaps())
     addMap(*ring);
-  auto tickets =
-      TicketsOp::create(b, loc, MemRefType::get({1}, b.getI32Type()));
-  if (plan.sums.tile)
-    tickets->setAttr(drawsFirstName, b.getUnitAttr());
+  auto tickets = TicketsOp::create(b, loc, MemRefType::get({1}, b.getI32Type()),
+                                   /*draws_first=*/bool(plan.sums.tile));
   arguments.push_back(tickets);
   if (work.takesCount())
     arguments.push_back(

@@ -6,25 +6,22 @@
 //===----------------------------------------------------------------------===//
 //
 // Sums in memory that kernels of one plan alone read and write need not lie row
-// by row. `tile.fragment_order`, on what accesses them, says that each 16 rows
-// lie as accumulators do: 8 columns after another, of these lane after lane,
-// and of a lane its two columns in row i and then in row i + 8. A warp then
-// accesses 512 bytes that follow one another, where of rows it has pieces of 32
-// bytes. The rows begin at a multiple of 16, and memory has as many.
+// by row. `fragment_order`, of what accesses them, says that each 16 rows lie
+// as accumulators do: 8 columns after another, of these lane after lane, and of
+// a lane its two columns in row i and then in row i + 8. A warp then accesses
+// 512 bytes that follow one another, where of rows it has pieces of 32 bytes.
+// The rows begin at a multiple of 16, and memory has as many.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef ATTN_DIALECT_TILE_IR_FRAGMENTORDER_H
 #define ATTN_DIALECT_TILE_IR_FRAGMENTORDER_H
 
-#include "llvm/ADT/StringRef.h"
-
 #include <cstdint>
 #include <utility>
 
 namespace mlir::tile {
 
-inline constexpr llvm::StringLiteral fragmentOrderName = "tile.fragment_order";
 inline constexpr int64_t fragmentOrderRows = 16, fragmentOrderCols = 8;
 
 /// Where element (row, col) of rows of `cols` elements lies, as a row and a

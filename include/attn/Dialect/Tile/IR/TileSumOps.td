@@ -61,7 +61,9 @@ def Tile_AccumulateOp : Tile_Op<"accumulate", [AttrSizedOperandSegments]> {
     Arg<UnitAttr, "Memory has one element for each row, and no dimension of "
         "columns.">:$vector,
     Arg<UnitAttr, "Other blocks may add to the same elements, in any "
-        "order.">:$any_order);
+        "order.">:$any_order,
+    Arg<UnitAttr, "Memory has the elements in the order of registers "
+        "(FragmentOrder.h); goes with `any_order`.">:$fragment_order);
   let assemblyFormat = [{
     (`any_order` $any_order^)? (`vector` $vector^)? $value `,`
     $destination `[` $indices `]` (`rows` `(` $lower^ `to` $upper `)`)?

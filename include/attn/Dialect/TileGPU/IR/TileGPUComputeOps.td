@@ -331,7 +331,7 @@ def TileGPU_FragStoreOp : TileGPU_Op<"frag.store", [AttrSizedOperandSegments]> {
   let description = [{
     16-bit fragments (`acc` or `a`, which have the same registers) by stmatrix;
     into a transposed view by its transposing form. With `fragment_order` 16 rows
-    lie as accumulators do (`tile.fragment_order`), for a bulk copy or reduction
+    lie as accumulators do (`fragment_order`), for a bulk copy or reduction
     and a later kernel; `at` says where a part of the tile belongs. A warp that
     stores a warp's fragment sees it in its own later reads; others need a barrier.
 

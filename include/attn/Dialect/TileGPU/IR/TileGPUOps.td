@@ -54,7 +54,9 @@ def TileGPU_GlobalLoadOp
     Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed,
     Arg<DefaultValuedOptionalAttr<I64Attr, "0">, "Rows and columns are those of "
         "memory in another order, as said above: how many columns of a lane are "
-        "neighbours, or 0.">:$permuted);
+        "neighbours, or 0.">:$permuted,
+    Arg<UnitAttr, "Memory has the elements in the order of registers "
+        "(FragmentOrder.h).">:$fragment_order);
   let results = (outs
     Res<TileGPU_RegisterType, "The fragment or vector; its type says how much "
         "is read.">:$result);
@@ -77,7 +79,9 @@ class TileGPU_GlobalWriteOp<string mnemonic, list<MemoryEffect> effects>
         "the indices are; there is no bound if absent.">:$rows,
     Arg<UnitAttr, "Rows of memory are columns of the fragment.">:$transposed,
     Arg<DefaultValuedOptionalAttr<I64Attr, "0">, "Rows and columns are those of "
-        "memory in another order, as of `tile_gpu.global.load`, or 0.">:$permuted);
+        "memory in another order, as of `tile_gpu.global.load`, or 0.">:$permuted,
+    Arg<UnitAttr, "Memory has the elements in the order of registers "
+        "(FragmentOrder.h).">:$fragment_order);
   let assemblyFormat = [{
     $value `,` $destination `[` $indices `]` (`rows` `(` $rows^ `)`)?
     (`transposed` $transposed^)? (`permuted` `(` $permuted^ `)`)? attr-dict
@@ -415,6 +419,10 @@ def TileGPU_TicketsOp : TileGPU_Op<"tickets"> {
     # }
     ```
   }];
+  let arguments = (ins
+    Arg<UnitAttr, "Blocks draw their first items as well, as of "
+        "`tile_gpu.scheduler`: there is memory whatever the number of "
+        "blocks.">:$draws_first);
   let results = (outs
     Res<MemRefRankOf<[I32], [1]>, "The counters, a static number of "
         "them.", [MemAlloc]>:$counters);

@@ -70,11 +70,15 @@ def TileGPU_MmaIssueOp : TileGPU_Op<"mma.issue", [
     Arg<Optional<F32>, "Column c of the product gets this times c added; "
         "nothing is if absent.">:$ramp,
     Arg<Optional<TileGPU_SmemType>, "The numbers c, a `tile_gpu.smem.ramp` of "
-        "N + 8 rows; goes with `ramp`.">:$ramp_columns);
+        "N + 8 rows; goes with `ramp`.">:$ramp_columns,
+    Arg<OptionalAttr<I64Attr>, "Elements of the depth K, from the first on, "
+        "that may be other than 0: steps behind them are left out.">:$live_depth,
+    Arg<OptionalAttr<I64Attr>, "Columns of `acc`, from the first on, that may "
+        "be other than 0: the product has no others.">:$live_width);
   let builders = [OpBuilder<(ins "::mlir::Type":$token, "::mlir::Value":$a,
       "::mlir::Value":$b, "::mlir::Value":$acc), [{
     build($_builder, $_state, token, a, b, acc, ::mlir::Value(),
-          ::mlir::Value());
+          ::mlir::Value(), ::mlir::IntegerAttr(), ::mlir::IntegerAttr());
   }]>];
   let results = (outs
     Res<TileGPU_TokenType, "The product in flight.">:$token);

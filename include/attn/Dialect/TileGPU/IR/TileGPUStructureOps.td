@@ -197,6 +197,14 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
     one item ahead. Long computations of coordinates belong here, off the
     critical path.
 
+    The first item of a block is that of its own number, and others are drawn.
+    Where blocks wait for what those of earlier items do
+    (`tile_gpu.block_turn.wait`), that is not enough: a block for which the
+    device has no room yet would have an item that others wait for, and they
+    keep the room. With `draws_first` each block draws its first item too. Then
+    all items before one that is drawn are drawn as well, and the lowest one
+    that is not done waits for nobody, whatever the number of blocks that run.
+
     Example:
 
     ```mlir
@@ -233,7 +241,9 @@ def TileGPU_SchedulerOp : TileGPU_Op<"scheduler", [
         "tile, not neighbouring tiles.">:$by_parts,
     Arg<OptionalAttr<TileGPU_PlaceAttr>, "Where its slots and barriers lie in "
         "shared memory, given by `tile-gpu-allocate-shared`; absent "
-        "before.">:$place);
+        "before.">:$place,
+    Arg<UnitAttr, "Blocks draw their first items as well; goes with `dynamic`, "
+        "without `cluster`, and a role of one warp leads.">:$draws_first);
   // A schedule is a resource, of which one loop leads: equal ones stay apart.
   let results = (outs
     Res<TileGPU_ScheduleType, "The schedule, which loops of roles run "

@@ -80,7 +80,7 @@ def TileGpuSpecializeWarpsPass
     full key tile of this one (`tile_gpu.draw_next`): the loop over full tiles is
     split there. Where blocks add in turns it is when all copies are issued, since
     others wait for what is drawn, and blocks draw their first tiles as well
-    (`tile_gpu.draws_first`): a tile waits for tiles that were drawn before it, by
+    (`draws_first`): a tile waits for tiles that were drawn before it, by
     blocks that run, and the first one that is not done waits for none. So the
     kernel ends however few of its blocks have room.
     A `tile.work_tile` becomes the schedule: its order, section, cluster and
