@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "ShapeRules.h"
-#include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 
@@ -244,7 +243,7 @@ void ShapeRules::addReduction(Operation *op,
        {reduction.getRowBaseOperand(), reduction.getKeyBaseOperand()})
     dims.bind(base, 0, "b", scope);
   auto scores = dyn_cast<mlir::attn::ScoresOp>(op);
-  if (scores && mlir::attn::getDiagonals(scores)) {
+  if (scores && scores.getDiagonals()) {
     for (Value sums : op->getResults()) {
       dims.bind(sums, 0, "b", scope);
       dims.bind(sums, 1, "hq", scope);

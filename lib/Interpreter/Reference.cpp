@@ -9,7 +9,6 @@
 #include "Evaluator.h"
 #include "Scans.h"
 #include "Unfold.h"
-#include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "attn/Dialect/Attn/IR/Scan.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -333,7 +332,7 @@ LogicalResult Evaluator::evaluateDiagonals(ScoresOp op, RowReducer &reducer,
                                            const Reduction &reduction,
                                            int64_t numKeys) {
   std::vector<int64_t> shape = reduction.rowShape();
-  int64_t n = getDiagonals(op), numRows = shape.back();
+  int64_t n = *op.getDiagonals(), numRows = shape.back();
   int64_t base = (numKeys + n - 1) / n * n;
   int64_t length = shape.back() = (numRows + n - 1) / n * n + base;
   std::vector<ReferenceValue *> outputs;
@@ -379,7 +378,7 @@ LogicalResult Evaluator::evaluateScores(ScoresOp op) {
   RowReducer reducer(std::move(*algebra), reduction, options);
   std::vector<int64_t> shape = reduction.rowShape();
   int64_t numKeys = get(op.getKeys().front())->shape[2];
-  if (getDiagonals(op))
+  if (op.getDiagonals())
     return evaluateDiagonals(op, reducer, reduction, numKeys);
   shape.push_back(numKeys);
   std::vector<ReferenceValue *> outputs;

@@ -20,7 +20,7 @@ rng = np.random.default_rng(5)
 MODULES = {}
 for path, fused in zip(sys.argv[1:], (3, 1)):
     MODULES[path], count = re.subn(
-        r"} {attn\.turn_sizes = array<[^>]*>, attn\.two_kernels = "
+        r"} {turn_sizes = array<[^>]*>, two_kernels = "
         r"#attn\.schedule<[^>]*>}", "}", open(path).read())
     assert count == fused, count
 

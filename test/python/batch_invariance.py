@@ -55,7 +55,7 @@ def compile_cut(q, k, v, options):
     # With a schedule that is given, a kernel serves all sizes.
     text = re.sub(r"attn\.expected_sizes = array<[^>]*>, ", "", text)
     text = text.replace(
-        "batch_invariant", "attn.part_keys = %d : i64, batch_invariant, schedule = "
+        "batch_invariant", "part_keys = %d : i64, batch_invariant, schedule = "
         "#attn.schedule<%s>" % (part_keys, schedule), 1)
     if text not in kernels:
         kernels[text] = attn.compile(text, target=target)

@@ -513,10 +513,10 @@ func.func @attention_c13(%q: tensor<?x?x?x64xf32>) {
 // -----
 
 func.func @attention_c13(%q: tensor<?x?x?x64xf32>) {
-  // expected-error@+1 {{expected attn.part_keys to be a multiple of block_k = 32, but got 80}}
+  // expected-error@+1 {{expected part_keys to be a multiple of block_k = 32, but got 80}}
   %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
       values(%q : tensor<?x?x?x64xf32>)
-      {batch_invariant, attn.part_keys = 80 : i64, schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 32>}
+      {batch_invariant, part_keys = 80 : i64, schedule = #attn.schedule<block_q = 16, rows = 16, block_k = 32>}
       -> tensor<?x?x?x64xf32>
   return
 }
@@ -524,10 +524,10 @@ func.func @attention_c13(%q: tensor<?x?x?x64xf32>) {
 // -----
 
 func.func @attention_c13(%q: tensor<?x?x?x64xf32>) {
-  // expected-error@+1 {{expected attn.part_keys to be a positive number of keys (i64) on attn.attention or attn.aggregate with batch_invariant, but got 64 : i64 on attn.attention}}
+  // expected-error@+1 {{expected part_keys with batch_invariant only}}
   %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
       values(%q : tensor<?x?x?x64xf32>)
-      {attn.part_keys = 64 : i64} -> tensor<?x?x?x64xf32>
+      {part_keys = 64 : i64} -> tensor<?x?x?x64xf32>
   return
 }
 

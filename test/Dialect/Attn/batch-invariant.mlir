@@ -31,10 +31,10 @@ func.func @step(%q: tensor<1x8x1x128xbf16>, %k: tensor<1x8x65536x128xbf16>) -> t
 }
 
 // CPU-LABEL: func.func @prompt(
-// CPU:         attn.part_keys = 1024 : i64
+// CPU:         part_keys = 1024 : i64
 // CPU-SAME:    block_q = 384, rows = 48, block_k = 128
 // GPU-LABEL: func.func @prompt(
-// GPU:         attn.part_keys = 1056 : i64
+// GPU:         part_keys = 1056 : i64
 // GPU-SAME:    block_q = 128, rows = 64, block_k = 96
 func.func @prompt(%q: tensor<1x8x65536x128xbf16>, %k: tensor<1x8x65536x128xbf16>) -> tensor<1x8x65536x128xbf16> {
   %o = attn.attention queries(%q : tensor<1x8x65536x128xbf16>) keys(%k : tensor<1x8x65536x128xbf16>)
@@ -90,9 +90,9 @@ func.func @alibi(%q: tensor<?x?x?x128xbf16>, %slopes: tensor<?xf32>) -> tensor<?
 
 // Sums of 256 channels leave no registers for a second state.
 // CPU-LABEL: func.func @wide(
-// CPU:         attn.part_keys = 1024 : i64
+// CPU:         part_keys = 1024 : i64
 // GPU-LABEL: func.func @wide(
-// GPU-NOT:     attn.part_keys
+// GPU-NOT:     part_keys
 // GPU:         return
 func.func @wide(%q: tensor<1x8x65536x256xbf16>) -> tensor<1x8x65536x256xbf16> {
   %o = attn.attention queries(%q : tensor<1x8x65536x256xbf16>) keys(%q : tensor<1x8x65536x256xbf16>)

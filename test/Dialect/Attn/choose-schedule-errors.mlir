@@ -38,10 +38,10 @@ module attributes {attn.expected_sizes = array<i64: 1, 2, -3, 4>} {
 
 // A suffix monoid is not cut.
 func.func @cut(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
-  // expected-error @below {{expected no attn.part_keys with batch_invariant, since parts of a fixed number of keys want a cocycle, no rung, and room for a second state}}
+  // expected-error @below {{expected no part_keys with batch_invariant, since parts of a fixed number of keys want a cocycle, no rung, and room for a second state}}
   %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
       keys(%q : tensor<?x?x?x64xf32>) values(%q : tensor<?x?x?x64xf32>)
-      {monoid = @stick_breaking, batch_invariant, attn.part_keys = 1024 : i64}
+      {monoid = @stick_breaking, batch_invariant, part_keys = 1024 : i64}
       -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }

@@ -84,11 +84,6 @@ func.func private @f() attributes {attn.tensor_name = "K"}
 
 // -----
 
-// expected-error @+1 {{expected attn.held_samples to be a unit attribute of attn.aggregate with attn.listed_keys, but got unit on func.func}}
-func.func private @f() attributes {attn.held_samples}
-
-// -----
-
 func.func @f(%x: i32) -> i32 {
   // expected-error @+1 {{expected attn.rung to be #attn.rung on attn.attention or attn.aggregate, but got "fa2"}}
   %y = arith.addi %x, %x {attn.rung = "fa2"} : i32
@@ -108,13 +103,8 @@ func.func private @f() attributes {attn.arg = {name = "q"}}
 
 // -----
 
-// expected-error @+1 {{expected attn.any_order to be a unit attribute of a function or of attn.aggregate, but got true on func.func}}
+// expected-error @+1 {{expected attn.any_order to be a unit attribute of a function, but got true on func.func}}
 func.func private @f() attributes {attn.any_order = true}
-
-// -----
-
-// expected-error @+1 {{expected attn.dead_is_zero to be a unit attribute of attn.aggregate, but got unit on func.func}}
-func.func private @f() attributes {attn.dead_is_zero}
 
 // -----
 
@@ -181,28 +171,3 @@ func.func private @f(tensor<?xf32> {attn.argument = "q"})
 
 // expected-error @+1 {{expected no attribute attn.columns_of on a result, which the attn dialect does not define}}
 func.func private @f(tensor<?xf32>) -> (tensor<?xf32> {attn.columns_of = 0 : i64})
-
-// -----
-
-// expected-error @+1 {{expected attn.exponent to be "fused" or "exact" on attn.aggregate or attn.partial, but got "fast" on func.func}}
-func.func private @f() attributes {attn.exponent = "fast"}
-
-// -----
-
-// expected-error @+1 {{expected attn.score_unit to be a unit attribute of attn.aggregate or attn.partial, but got unit on func.func}}
-func.func private @f() attributes {attn.score_unit}
-
-// -----
-
-// expected-error @+1 {{expected attn.linear_bias to be a unit attribute of attn.aggregate or attn.partial, but got unit on func.func}}
-func.func private @f() attributes {attn.linear_bias}
-
-// -----
-
-// expected-error @+1 {{expected attn.packed_heads to be a unit attribute of attn.aggregate or attn.partial, but got unit on func.func}}
-func.func private @f() attributes {attn.packed_heads}
-
-// -----
-
-// expected-error @+1 {{expected attn.listed_keys to be "tiles" or "bits" on attn.aggregate, but got "words" on func.func}}
-func.func private @f() attributes {attn.listed_keys = "words"}

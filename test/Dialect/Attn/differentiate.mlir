@@ -67,7 +67,7 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o", "lse")
 // CHECK: arith.cmpi sle, %{{.*}}, %[[I:.*]] : i32
 // CHECK: %[[DKV:.*]]:2 = attn.aggregate @softmax_keys scores(%[[K]], %[[Q]], %[[V]], %[[DO]]
 // CHECK-SAME: values(%[[Q]], %[[DO]] :
-// CHECK-SAME: {attn.dead_is_zero, side = #attn.side<queries>}
+// CHECK-SAME: {dead_is_zero, side = #attn.side<queries>}
 // CHECK: return %[[DQ]]#0, %[[DKV]]#0, %[[DKV]]#1, %[[DQ]]#1
 
 // ONLY-LABEL: func.func @softmax_backward(
@@ -181,7 +181,7 @@ attn.monoid @scaled cocycle stats() components(value) params(f32) outputs("o") {
 // CHECK-LABEL: func.func @table_distances(
 // CHECK-SAME: attributes {attn.gradients = ["arg3[*,h]", "#index", "arg3[0,h]"]}
 // CHECK: %{{.*}}:3 = attn.scores @table_elements
-// CHECK-SAME: attn.diagonals = 128
+// CHECK-SAME: diagonals = 128
 // CHECK: arith.sitofp
 // CHECK: -> tensor<?x?x?x128xf32>, tensor<?x?x?xf32>, tensor<?x?x?x128xf32>
 func.func @table(%q: !rows, %k: !rows, %v: !rows, %table: tensor<?x?xf32>, %t: f32) -> !rows {

@@ -2,7 +2,7 @@
 // RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-to-aggregate --attn-choose-schedule --attn-online-form --attn-fold-linear-bias | FileCheck %s
 
 // What has no linear tiles, and why.
-// CHECK-NOT: attn.linear_bias
+// CHECK-NOT: linear_bias
 
 module attributes {attn.target = "sm_90a"} {
 func.func @product(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,

@@ -2,7 +2,7 @@
 // RUN: attn-opt %s --split-input-file --attn-import-prelude --attn-to-aggregate --attn-online-form --attn-fold-scale | FileCheck %s
 
 // Whose maximum stays in units of the score, and why.
-// CHECK-NOT: attn.score_unit
+// CHECK-NOT: score_unit
 
 module attributes {attn.target = "sm_90a"} {
 func.func @sum(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,

@@ -6,7 +6,7 @@
 module attributes {attn.target = "sm_90a"} {
 
 // CHECK-LABEL: @constant
-// CHECK: attn.score_unit
+// CHECK: score_unit
 func.func @constant(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                     %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
   %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
@@ -16,7 +16,7 @@ func.func @constant(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 }
 
 // CHECK-LABEL: @runtime
-// CHECK: attn.score_unit
+// CHECK: score_unit
 func.func @runtime(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                    %v: tensor<?x?x?x64xf32>, %s: f32) -> tensor<?x?x?x64xf32> {
   %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
@@ -27,7 +27,7 @@ func.func @runtime(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 // A factor of something else, where weights are rounded.
 // CHECK-LABEL: @softcap
-// CHECK: attn.score_unit
+// CHECK: score_unit
 func.func @softcap(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
                    %v: tensor<?x?x?x64xbf16>, %c: f32) -> tensor<?x?x?x64xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>)

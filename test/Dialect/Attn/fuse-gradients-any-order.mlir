@@ -6,8 +6,8 @@
 // RUN: attn-opt %s --attn-set-target=target=sm_90a --attn-differentiate="replace=true inputs=0,1,2" --canonicalize --attn-choose-schedule --attn-fuse-gradients="explain=true" -o %t 2>&1 | FileCheck %s --check-prefix=EXPLAIN
 // RUN: FileCheck %s --input-file %t
 // RUN: attn-opt %t --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TILE
-// RUN: sed "s/attn.any_order, //" %t | attn-opt --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TURNS
-// RUN: sed -e "s/attn.any_order, //" -e "s/stages = \([24]\), /stages = \1, order = longest_first, /" %t | attn-opt --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TURNS
+// RUN: sed "s/any_order, //" %t | attn-opt --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TURNS
+// RUN: sed -e "s/any_order, //" -e "s/stages = \([24]\), /stages = \1, order = longest_first, /" %t | attn-opt --attn-tile --canonicalize --cse | FileCheck %s --check-prefix=TURNS
 // RUN: attn-opt %s --attn-set-target=target=sm_80 --attn-differentiate="replace=true inputs=0,1,2" --canonicalize --attn-choose-schedule --attn-fuse-gradients="explain=true" -o /dev/null 2>&1 | FileCheck %s --check-prefix=WARPS
 
 !rows = tensor<?x?x?x64xbf16>
@@ -57,8 +57,8 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
 
 // CHECK-LABEL: func.func @full_backward(
 // CHECK: attn.fused threads(1) {
-// CHECK: attn.aggregate @full_queries {{.*}}attn.any_order
-// CHECK: attn.aggregate @full_keys {{.*}}attn.any_order
+// CHECK: attn.aggregate @full_queries {{.*}}any_order
+// CHECK: attn.aggregate @full_keys {{.*}}any_order
 // CHECK-SAME: schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, {{.*}}stages = 2, section = 32, section_keys = 16896
 
 // TILE-LABEL: func.func @full_backward(

@@ -51,8 +51,8 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
 // What keys have of the bias is the sum of the dots' cotangents over their scale.
 // CHECK-LABEL: func.func @keys_backward(
 // CHECK: attn.fused
-// CHECK: attn.aggregate @keys_queries {{.*}}attn.dead_by_element
-// CHECK: attn.aggregate @keys_keys {{.*}}attn.dead_by_element
+// CHECK: attn.aggregate @keys_queries {{.*}}dead_by_element
+// CHECK: attn.aggregate @keys_keys {{.*}}dead_by_element
 // CHECK: finalize
 // CHECK: arith.mulf %{{.*}}, %{{.*}} : f32
 // CHECK: attn.yield

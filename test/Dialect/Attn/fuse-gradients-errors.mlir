@@ -168,10 +168,48 @@ func.func @sums(%q: !rows, %k: !rows) -> (!rows, !rows) {
 
 // -----
 
-// expected-error @below {{expected attn.turn_sizes to be positive numbers of queries, of tiles and of heads (array<i64>) on attn.fused with attn.two_kernels}}
-module attributes {attn.turn_sizes = array<i64: 1024, 132, 1>} {}
+!rows = tensor<?x?x?x64xf32>
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+func.func @sizes_alone(%q: !rows, %k: !rows) -> (!rows, !rows) {
+  // expected-error @+1 {{expected turn_sizes and two_kernels together}}
+  %r:2 = attn.fused threads(2) {
+    %a = attn.aggregate @sum scores(%q, %k : !rows, !rows) values(%k : !rows) -> !rows
+    %b = attn.aggregate @sum scores(%k, %q : !rows, !rows) values(%q : !rows)
+        {side = #attn.side<queries>} -> !rows
+    attn.yield %a, %b : !rows, !rows
+  } {turn_sizes = array<i64: 1024, 132, 1>} : !rows, !rows
+  return %r#0, %r#1 : !rows, !rows
+}
 
 // -----
 
-// expected-error @below {{expected attn.two_kernels to be #attn.schedule on attn.fused with attn.turn_sizes}}
-module attributes {attn.two_kernels = 1 : i64} {}
+!rows = tensor<?x?x?x64xf32>
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+func.func @sizes(%q: !rows, %k: !rows) -> (!rows, !rows) {
+  // expected-error @+1 {{expected turn_sizes to be positive numbers of queries, of tiles and of heads, but got array<i64: 1024, 132>}}
+  %r:2 = attn.fused threads(2) {
+    %a = attn.aggregate @sum scores(%q, %k : !rows, !rows) values(%k : !rows) -> !rows
+    %b = attn.aggregate @sum scores(%k, %q : !rows, !rows) values(%q : !rows)
+        {side = #attn.side<queries>} -> !rows
+    attn.yield %a, %b : !rows, !rows
+  } {turn_sizes = array<i64: 1024, 132>, two_kernels = #attn.schedule<block_q = 64, rows = 64, block_k = 64>} : !rows, !rows
+  return %r#0, %r#1 : !rows, !rows
+}

@@ -7,7 +7,7 @@
 
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: @ids
-// CHECK: {attn.held_samples, attn.listed_keys = "tiles"
+// CHECK: {held_samples, listed_keys = #attn.listed_keys<tiles>
 func.func @ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x64xbf16> {
   %o = attn.aggregate @sigmoid_sum
@@ -27,7 +27,7 @@ func.func @ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 
 // Sums of 256 channels leave no registers for the ids of keys.
 // CHECK-LABEL: @wide_ids
-// CHECK: {attn.listed_keys = "tiles"
+// CHECK: {listed_keys = #attn.listed_keys<tiles>
 func.func @wide_ids(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>,
     %v: tensor<?x?x?x256xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x256xbf16> {
   %o = attn.aggregate @sigmoid_sum
@@ -47,7 +47,7 @@ func.func @wide_ids(%q: tensor<?x?x?x256xbf16>, %k: tensor<?x?x?x256xbf16>,
 
 // Ids and where the keys are: elements take three operations, fewer than bits.
 // CHECK-LABEL: @causal_ids
-// CHECK: {attn.held_samples, attn.listed_keys = "tiles"
+// CHECK: {held_samples, listed_keys = #attn.listed_keys<tiles>
 func.func @causal_ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x64xbf16> {
   %o = attn.aggregate @sigmoid_sum
@@ -69,7 +69,7 @@ func.func @causal_ids(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 
 // An element for each pair: the lists have these.
 // CHECK-LABEL: @pairs
-// CHECK: {attn.listed_keys = "bits"
+// CHECK: {listed_keys = #attn.listed_keys<bits>
 func.func @pairs(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %m: tensor<?x?xi1>) -> tensor<?x?x?x64xbf16> {
   %o = attn.aggregate @sigmoid_sum
@@ -87,7 +87,7 @@ func.func @pairs(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 
 // Rows of warps read what they need of the mask.
 // CHECK-LABEL: @rows
-// CHECK: {attn.listed_keys = "tiles"
+// CHECK: {listed_keys = #attn.listed_keys<tiles>
 func.func @rows(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %m: tensor<?x?xi1>) -> tensor<?x?x?x64xbf16> {
   %o = attn.aggregate @sigmoid_sum
@@ -104,7 +104,7 @@ func.func @rows(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 }
 
 // CHECK-LABEL: @plain
-// CHECK-NOT: attn.listed_keys
+// CHECK-NOT: listed_keys
 func.func @plain(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
   // expected-remark @below {{key tiles not listed: it has no mask}}
@@ -116,7 +116,7 @@ func.func @plain(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 }
 
 // CHECK-LABEL: @causal
-// CHECK-NOT: attn.listed_keys
+// CHECK-NOT: listed_keys
 func.func @causal(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
   // expected-remark @below {{key tiles not listed: bounds of its keys say which tiles are live}}
@@ -132,7 +132,7 @@ func.func @causal(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 }
 
 // CHECK-LABEL: @unpeeled
-// CHECK-NOT: attn.listed_keys
+// CHECK-NOT: listed_keys
 func.func @unpeeled(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x64xbf16> {
   // expected-remark @below {{key tiles not listed: its schedule peels no tiles}}
@@ -152,7 +152,7 @@ func.func @unpeeled(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 }
 
 // CHECK-LABEL: @ordered
-// CHECK-NOT: attn.listed_keys
+// CHECK-NOT: listed_keys
 func.func @ordered(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
     %v: tensor<?x?x?x64xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x64xbf16> {
   // expected-remark @below {{key tiles not listed: its monoid is no cocycle}}

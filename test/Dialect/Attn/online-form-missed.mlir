@@ -2,7 +2,7 @@
 // RUN: attn-opt %s --attn-import-prelude --attn-to-aggregate --attn-online-form | FileCheck %s
 
 // What is computed as its monoid writes it, and why.
-// CHECK-NOT: attn.exponent
+// CHECK-NOT: exponent
 
 module attributes {attn.target = "sm_90a"} {
 func.func @sum(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,

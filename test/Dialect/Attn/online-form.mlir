@@ -6,7 +6,7 @@
 module attributes {attn.target = "sm_90a"} {
 
 // CHECK-LABEL: @f32
-// CHECK: attn.exponent = "fused"
+// CHECK: exponent = #attn.exponent<fused>
 func.func @f32(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
   %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
@@ -17,7 +17,7 @@ func.func @f32(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 // Weights and their sums are rounded alike.
 // CHECK-LABEL: @bf16
-// CHECK: attn.exponent = "fused"
+// CHECK: exponent = #attn.exponent<fused>
 func.func @bf16(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
                 %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
   %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>)
@@ -28,7 +28,7 @@ func.func @bf16(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 
 // Of f32 sums of rounded weights the rounding of the maximum would show.
 // CHECK-LABEL: @wide
-// CHECK: attn.exponent = "exact"
+// CHECK: exponent = #attn.exponent<exact>
 func.func @wide(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
                 %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xf32> {
   %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>)
@@ -40,7 +40,7 @@ func.func @wide(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
 // The distances that an entropy is made of are exponents themselves: of f32 they
 // are exact.
 // CHECK-LABEL: @entropy
-// CHECK: attn.exponent = "exact"
+// CHECK: exponent = #attn.exponent<exact>
 func.func @entropy(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                    %v: tensor<?x?x?x64xf32>) -> (tensor<?x?x?x64xf32>, tensor<?x?x?xf32>) {
   %o:2 = attn.attention monoid(@softmax_entropy) queries(%q : tensor<?x?x?x64xf32>)
@@ -56,7 +56,7 @@ func.func @entropy(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 module attributes {attn.target = "cpu-avx2"} {
 // CHECK-LABEL: @parts
 // CHECK: attn.partial
-// CHECK-SAME: attn.exponent = "fused"
+// CHECK-SAME: exponent = #attn.exponent<fused>
 func.func @parts(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                  %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
   %p:3 = attn.partial @softmax

@@ -6,7 +6,7 @@
 // Whose heads share tiles, and why those of others do not.
 
 // CHECK-LABEL: @packed
-// CHECK: attn.packed_heads
+// CHECK: packed_heads
 func.func @packed(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                   %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
   %o = attn.aggregate @sigmoid_sum
@@ -18,7 +18,7 @@ func.func @packed(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 // Parts of the keys are packed as well.
 // CHECK-LABEL: @parts
-// CHECK: attn.packed_heads
+// CHECK: packed_heads
 func.func @parts(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                  %v: tensor<?x?x?x64xf32>) -> tensor<2x?x?x?x64xf32> {
   %o = attn.partial @sigmoid_sum
@@ -29,7 +29,7 @@ func.func @parts(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 }
 
 // CHECK-LABEL: @apart
-// CHECK-NOT: attn.packed_heads
+// CHECK-NOT: packed_heads
 func.func @apart(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                  %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
   // expected-remark @below {{heads not packed: its schedule has tiles for each head}}
@@ -41,7 +41,7 @@ func.func @apart(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 }
 
 // CHECK-LABEL: @sequences
-// CHECK-NOT: attn.packed_heads
+// CHECK-NOT: packed_heads
 func.func @sequences(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
                      %cu: tensor<?xi32>) -> tensor<?x?x64xf32> {
   // expected-remark @below {{heads not packed: it has packed sequences}}
@@ -55,7 +55,7 @@ func.func @sequences(%q: tensor<?x?x64xf32>, %k: tensor<?x?x64xf32>,
 
 // What has no schedule yet is left alone.
 // CHECK-LABEL: @unscheduled
-// CHECK-NOT: attn.packed_heads
+// CHECK-NOT: packed_heads
 func.func @unscheduled(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                        %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
   %o = attn.aggregate @sigmoid_sum

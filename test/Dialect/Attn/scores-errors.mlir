@@ -3,7 +3,7 @@
 func.func @blocks(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>) -> tensor<?x?x?x48xf32> {
   // expected-error @below {{expected diagonals in blocks of 32, 64 or 128 keys, but got 48}}
   %s = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
-      {attn.diagonals = 48 : i64} -> tensor<?x?x?x48xf32>
+      {diagonals = 48 : i64} -> tensor<?x?x?x48xf32>
   return %s : tensor<?x?x?x48xf32>
 }
 
@@ -12,15 +12,24 @@ func.func @blocks(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>) -> tensor<
 func.func @results(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>) -> tensor<?x?x?x?xf32> {
   // expected-error @below {{expected results of type 'tensor<?x?x?x128xf32>' or 'tensor<?x?x?xf32>', but got 'tensor<?x?x?x?xf32>'}}
   %s = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
-      {attn.diagonals = 128 : i64} -> tensor<?x?x?x?xf32>
+      {diagonals = 128 : i64} -> tensor<?x?x?x?xf32>
   return %s : tensor<?x?x?x?xf32>
 }
 
 // -----
 
 func.func @kind(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>) -> tensor<?x?x?x?xf32> {
-  // expected-error @below {{expected attn.diagonals to be a number of keys (i64) on attn.scores, but got unit on attn.scores}}
+  // expected-error @below {{attribute 'diagonals' failed to satisfy constraint: 64-bit signless integer attribute}}
   %s = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
-      {attn.diagonals} -> tensor<?x?x?x?xf32>
+      {diagonals} -> tensor<?x?x?x?xf32>
+  return %s : tensor<?x?x?x?xf32>
+}
+
+// -----
+
+func.func @decisions(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>) -> tensor<?x?x?x?xf32> {
+  // expected-error @below {{expected no exponent, listed_keys, part_keys, score_unit, linear_bias, packed_heads, dead_is_zero, dead_by_element or any_order: nothing is reduced}}
+  %s = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
+      {exponent = #attn.exponent<fused>} -> tensor<?x?x?x?xf32>
   return %s : tensor<?x?x?x?xf32>
 }

@@ -27,10 +27,10 @@ attn.monoid private @keys cocycle stats() components(value, value, unit) outputs
 
 // CHECK-LABEL: func.func @gradients(
 // CHECK-SAME: %[[Q:.*]]: tensor<?x?x?x256xbf16>, %[[K:.*]]: tensor<?x?x?x256xbf16>, %[[V:.*]]: tensor<?x?x?x256xbf16>, %[[DO:.*]]: tensor<?x?x?x256xbf16>)
-// CHECK: %[[DK:.*]]:2 = attn.aggregate @keys_dk_total scores(%[[K]], %[[Q]], %[[V]], %[[DO]] : {{.*}}) values(%[[Q]] : {{.*}}) {attn.dead_is_zero, side = #attn.side<queries>}
+// CHECK: %[[DK:.*]]:2 = attn.aggregate @keys_dk_total scores(%[[K]], %[[Q]], %[[V]], %[[DO]] : {{.*}}) values(%[[Q]] : {{.*}}) {dead_is_zero, side = #attn.side<queries>}
 // CHECK: attn.yield %{{.*}}, %{{.*}} : f32, f32
 // CHECK: mask {
-// CHECK: %[[DV:.*]] = attn.aggregate @keys_dv scores(%[[K]], %[[Q]] : {{.*}}) values(%[[DO]] : {{.*}}) {attn.dead_is_zero, side = #attn.side<queries>}
+// CHECK: %[[DV:.*]] = attn.aggregate @keys_dv scores(%[[K]], %[[Q]] : {{.*}}) values(%[[DO]] : {{.*}}) {dead_is_zero, side = #attn.side<queries>}
 // CHECK: ^bb0(%[[S:.*]]: f32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32):
 // CHECK-NEXT: %[[P:.*]] = math.exp %[[S]] : f32
 // CHECK-NEXT: attn.yield %[[P]] : f32
@@ -39,7 +39,7 @@ attn.monoid private @keys cocycle stats() components(value, value, unit) outputs
 // WHOLE: %{{.*}}:3 = attn.aggregate @keys
 // WHOLE-NOT: attn.aggregate
 func.func @gradients(%q: !rows, %k: !rows, %v: !rows, %do: !rows) -> (!rows, !rows, tensor<?x?x?xf32>) {
-  %0:3 = attn.aggregate @keys scores(%k, %q, %v, %do : !rows, !rows, !rows, !rows) values(%q, %do : !rows, !rows) {attn.dead_is_zero, side = #attn.side<queries>}
+  %0:3 = attn.aggregate @keys scores(%k, %q, %v, %do : !rows, !rows, !rows, !rows) values(%q, %do : !rows, !rows) {dead_is_zero, side = #attn.side<queries>}
     score {
     ^bb0(%s: f32, %dp: f32, %b: i32, %h: i32, %i: i32, %j: i32):
       %p = math.exp %s : f32

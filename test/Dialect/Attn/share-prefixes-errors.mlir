@@ -55,7 +55,7 @@ func.func @no_cocycle(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x16x64xf32>,
 
 func.func @unsaid(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x16x64xf32>,
                   %t: tensor<?x?xi32>) -> tensor<?x?x?x64xf32> {
-  // expected-error@+1 {{but got an operation that does not say which keys its rows see (attn.cascade)}}
+  // expected-error@+1 {{but got an operation that does not say which keys its rows see (cascade)}}
   %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
       keys(%k : tensor<?x?x16x64xf32>) values(%k : tensor<?x?x16x64xf32>)
       block_table(%t : tensor<?x?xi32>)

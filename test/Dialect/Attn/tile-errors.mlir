@@ -138,11 +138,11 @@ func.func @calls(%q: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
 // What attributes of named rewrites say has to hold.
 func.func @packs_by_head(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %n: tensor<?xi32>)
     -> tensor<?x?x?x64xf32> {
-  // expected-error @below {{expected no attn.packed_heads, since heads are not packed with a mask that reads the head}}
+  // expected-error @below {{expected no packed_heads, since heads are not packed with a mask that reads the head}}
   %o = attn.aggregate @sigmoid_sum
       scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%k : tensor<?x?x?x64xf32>)
       captures(%n : tensor<?xi32>)
-      {attn.packed_heads, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, pack_heads = true>}
+      {packed_heads, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, pack_heads = true>}
     mask {
     ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %limits: tensor<?xi32>):
       %at = arith.index_cast %h : i32 to index
@@ -156,10 +156,10 @@ func.func @packs_by_head(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %n:
 // -----
 
 func.func @packs_unasked(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
-  // expected-error @below {{expected no attn.packed_heads, since its schedule has no pack_heads}}
+  // expected-error @below {{expected no packed_heads, since its schedule has no pack_heads}}
   %o = attn.aggregate @sigmoid_sum
       scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%k : tensor<?x?x?x64xf32>)
-      {attn.packed_heads, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      {packed_heads, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
       -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
@@ -168,10 +168,10 @@ func.func @packs_unasked(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>) -> 
 
 module attributes {attn.target = "cpu-avx2"} {
 func.func @lists(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
-  // expected-error @below {{expected no attn.listed_keys, since its rows are not those of warpgroups}}
+  // expected-error @below {{expected no listed_keys, since its rows are not those of warpgroups}}
   %o = attn.aggregate @sigmoid_sum
       scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) values(%k : tensor<?x?x?x64xf32>)
-      {attn.listed_keys = "tiles", schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      {listed_keys = #attn.listed_keys<tiles>, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
       -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
@@ -237,11 +237,11 @@ func.func @unbounded(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 // Rewrites that nobody has found to hold.
 func.func @online(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                   %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
-  // expected-error @below {{expected no attn.exponent, since the factors of its monoid are no exponentials of what one f32 statistic moves by}}
+  // expected-error @below {{expected no exponent, since the factors of its monoid are no exponentials of what one f32 statistic moves by}}
   %o = attn.aggregate @sigmoid_sum
       scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
       values(%v : tensor<?x?x?x64xf32>)
-      {attn.exponent = "fused", schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      {exponent = #attn.exponent<fused>, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
       -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
@@ -250,11 +250,11 @@ func.func @online(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 func.func @unit(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                 %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
-  // expected-error @below {{expected no attn.score_unit, since its score is the dot}}
+  // expected-error @below {{expected no score_unit, since its score is the dot}}
   %o:2 = attn.aggregate @softmax
       scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
       values(%v : tensor<?x?x?x64xf32>)
-      {attn.exponent = "fused", attn.score_unit, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      {exponent = #attn.exponent<fused>, score_unit, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
       -> tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
   return %o#0 : tensor<?x?x?x64xf32>
 }
@@ -263,11 +263,11 @@ func.func @unit(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
 
 func.func @linear(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
                   %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
-  // expected-error @below {{expected no attn.linear_bias, since its exponents are not multiply-adds (attn-online-form)}}
+  // expected-error @below {{expected no linear_bias, since its exponents are not multiply-adds (attn-online-form)}}
   %o:2 = attn.aggregate @softmax
       scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
       values(%v : tensor<?x?x?x64xf32>)
-      {attn.linear_bias, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
+      {linear_bias, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64>}
       -> tensor<?x?x?x64xf32>, tensor<?x?x?xf32>
   return %o#0 : tensor<?x?x?x64xf32>
 }

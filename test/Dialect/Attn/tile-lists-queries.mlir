@@ -42,7 +42,7 @@ attn.monoid @keys cocycle stats() components(value, value) outputs("dk", "dv") {
 // GPU: tile_gpu.role "compute" warpgroups(2)
 // GPU: tile_gpu.smem.clear_rows
 func.func @gradients(%q: !rows, %k: !rows, %v: !rows, %do: !rows, %ids: !ids) -> (!rows, !rows) {
-  %0:2 = attn.aggregate @keys scores(%k, %q, %v, %do : !rows, !rows, !rows, !rows) values(%q, %do : !rows, !rows) captures(%ids : !ids) {attn.dead_is_zero, side = #attn.side<queries>}
+  %0:2 = attn.aggregate @keys scores(%k, %q, %v, %do : !rows, !rows, !rows, !rows) values(%q, %do : !rows, !rows) captures(%ids : !ids) {dead_is_zero, side = #attn.side<queries>}
     score {
     ^bb0(%s: f32, %dp: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: !ids):
       %p = math.exp2 %s : f32

@@ -4,7 +4,7 @@
 func.func @diagonals(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>) -> tensor<?x?x?x128xf32> {
   // expected-error @below {{expected block_q and block_k to be 128, as diagonals are, but got 64 and 128}}
   %s = attn.scores @relu_sum scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
-      {attn.diagonals = 128 : i64, schedule = #attn.schedule<block_q = 64, rows = 16, block_k = 128>}
+      {diagonals = 128 : i64, schedule = #attn.schedule<block_q = 64, rows = 16, block_k = 128>}
       -> tensor<?x?x?x128xf32>
   return %s : tensor<?x?x?x128xf32>
 }

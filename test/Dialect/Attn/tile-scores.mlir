@@ -71,7 +71,7 @@ module attributes {attn.target = "cpu-avx2"} {
       -> tensor<?x?x?x128xf32> {
     %s = attn.scores @one
         scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
-        {attn.diagonals = 128 : i64}
+        {diagonals = 128 : i64}
       mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
         %live = arith.cmpi sle, %j, %i : i32

@@ -66,7 +66,7 @@ attn.monoid @keys cocycle stats() components(value, value) outputs("dk", "dv") {
 // NVVM: cp.async.ca.shared.global [$0], [$1], 4, $2;
 // NVVM: cp.async.mbarrier.arrive.noinc
 func.func @gradients(%q: !rows, %k: !rows, %v: !rows, %do: !rows, %exponent: !row, %delta: !row) -> (!rows, !rows) {
-  %0:2 = attn.aggregate @keys scores(%k, %q, %v, %do : !rows, !rows, !rows, !rows) values(%q, %do : !rows, !rows) captures(%exponent, %delta : !row, !row) {attn.dead_is_zero, side = #attn.side<queries>}
+  %0:2 = attn.aggregate @keys scores(%k, %q, %v, %do : !rows, !rows, !rows, !rows) values(%q, %do : !rows, !rows) captures(%exponent, %delta : !row, !row) {dead_is_zero, side = #attn.side<queries>}
     score {
     ^bb0(%s: f32, %dp: f32, %b: i32, %h: i32, %i: i32, %j: i32, %e: !row, %d: !row):
       %batch = arith.index_cast %b : i32 to index

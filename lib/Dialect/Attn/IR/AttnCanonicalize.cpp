@@ -160,15 +160,8 @@ struct DropUnusedResults : OpRewritePattern<AggregateOp> {
       if (isOwn)
         outputs.push_back(op.getFinalize().front().back().getOperand(i));
     }
-    auto lean = AggregateOp::create(
-        rewriter, op.getLoc(), types, op.getMonoidAttr(), op.getParams(),
-        op.getQueries(), op.getKeys(), op.getValues(), op.getCaptures(),
-        op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(), op.getKeyBase(),
-        op.getQueryFormAttr(), op.getKeyFormAttr(), op.getSideAttr(),
-        op.getScheduleAttr(), op.getPrecisionAttr(), op.getRelaxedMaximumAttr(),
-        op.getFixableAnchorAttr(), op.getBatchInvariantAttr(),
-        op.getRotaryAttr());
-    lean->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+    auto lean = AggregateOp::create(rewriter, op.getLoc(), types,
+                                    op->getOperands(), op->getAttrs());
     for (auto [from, to] : llvm::zip(op->getRegions(), lean->getRegions()))
       rewriter.inlineRegionBefore(from, to, to.end());
     if (isOwn)

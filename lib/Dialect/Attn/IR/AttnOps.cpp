@@ -343,7 +343,9 @@ static ParseResult parseReduction(OpAsmParser &parser, OperationState &result,
                          types[KeyBase]) ||
       (isPartial &&
        parseOperandClause(parser, "parts", operands[Parts], types[Parts])) ||
-      parser.parseOptionalAttrDict(result.attributes))
+      parser.parseOptionalAttrDict(result.attributes) ||
+      failed(result.name.verifyInherentAttrs(
+          result.attributes, [&] { return parser.emitError(loc); })))
     return failure();
   if (scores.empty() || scores.size() % 2 || scores.size() != scoreTypes.size())
     return parser.emitError(loc, "expected scores to list pairs of a query and "

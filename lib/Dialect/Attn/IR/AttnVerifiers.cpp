@@ -10,8 +10,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "RegionVerifier.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/Attn/IR/Diagonals.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -47,18 +45,18 @@ static LogicalResult verifyBroadcast(AttentionOp op, StringRef name,
 
 /// (C13) of attention, (C16) of aggregate: one order of the keys.
 template <typename OpT> static LogicalResult verifyInvariance(OpT op) {
+  if (!op.getBatchInvariant() && op.getPartKeys())
+    return op.emitOpError("expected part_keys with batch_invariant only");
   if (!op.getBatchInvariant())
     return success();
   if (op.getKeySource().is(SourceKind::ring))
     return op.emitOpError("expected no rolling cache with batch_invariant, "
                           "whose key tiles start at a key that moves");
   ScheduleAttr schedule = op.getScheduleAttr();
-  auto partKeys = op->template getAttrOfType<IntegerAttr>(getPartKeysName());
-  if (schedule && partKeys && partKeys.getInt() % schedule.getBlockK())
-    return op.emitOpError("expected ")
-           << getPartKeysName()
-           << " to be a multiple of block_k = " << schedule.getBlockK()
-           << ", but got " << partKeys.getInt();
+  std::optional<uint64_t> partKeys = op.getPartKeys();
+  if (schedule && partKeys && *partKeys % schedule.getBlockK())
+    return op.emitOpError("expected part_keys to be a multiple of block_k = ")
+           << schedule.getBlockK() << ", but got " << *partKeys;
   auto verifySplits = [&](ScheduleAttr given) -> LogicalResult {
     if (given.getSplits() == 1 ||
         given.getSplits() == ScheduleAttr::automaticSplits)
@@ -396,6 +394,12 @@ static LogicalResult verifyReductionUses(OpT op, MonoidOp monoid) {
 LogicalResult AggregateOp::verify() {
   if (failed(verifyReduction(*this)))
     return failure();
+  if (getHeldSamples() && !getListedKeys())
+    return emitOpError("expected held_samples with listed_keys only");
+  if (getCascade().has_value() != getCascadeLevels().has_value() ||
+      getCascade() == Causal::top_left)
+    return emitOpError("expected cascade and cascade_levels together, and no "
+                       "top-left diagonal");
   // (C11) The state's types need the monoid.
   if (!getFinalize().empty())
     return verifyYieldsFloats(*this, getFinalize(), "finalize",
@@ -444,6 +448,10 @@ LogicalResult AggregateOp::verifySymbolUses(SymbolTableCollection &symbols) {
 LogicalResult PartialOp::verify() {
   if (failed(verifyReduction(*this)))
     return failure();
+  if (getListedKeys() || getPartKeys() || getDeadIsZero() ||
+      getDeadByElement() || getAnyOrder())
+    return emitOpError("expected listed_keys, part_keys, dead_is_zero, "
+                       "dead_by_element and any_order on attn.aggregate only");
   // (C13)
   std::optional<int64_t> splits = getSplits();
   if (splits.has_value() == static_cast<bool>(getParts()))
@@ -500,13 +508,19 @@ LogicalResult ScoresOp::verify() {
   if (!getValues().empty() || !getFactor().empty() || !getInit().empty())
     return emitOpError("expected no values, and no regions but 'score' and "
                        "'mask'");
+  if (getExponent() || getListedKeys() || getPartKeys() || getScoreUnit() ||
+      getLinearBias() || getPackedHeads() || getDeadIsZero() ||
+      getDeadByElement() || getAnyOrder())
+    return emitOpError("expected no exponent, listed_keys, part_keys, "
+                       "score_unit, linear_bias, packed_heads, dead_is_zero, "
+                       "dead_by_element or any_order: nothing is reduced");
   if (getQueryForm() || getKeyForm() || getSide() != Side::keys)
     return emitOpError("expected dense queries and keys, and side = keys");
   auto query = cast<RankedTensorType>(getQueries().front().getType());
   auto key = cast<RankedTensorType>(getKeys().front().getType());
   Type f32 = Float32Type::get(getContext());
   // (C2)
-  if (int64_t n = getDiagonals(*this)) {
+  if (int64_t n = getDiagonals().value_or(0); getDiagonals()) {
     if (n != 32 && n != 64 && n != 128)
       return emitOpError("expected diagonals in blocks of 32, 64 or 128 keys, "
                          "but got ")

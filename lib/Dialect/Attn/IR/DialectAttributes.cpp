@@ -7,9 +7,6 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/Attn/IR/Diagonals.h"
-#include "attn/Dialect/Attn/IR/HeldSamples.h"
-#include "attn/Dialect/Attn/IR/TwoKernels.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
 
 using namespace mlir;
@@ -84,15 +81,6 @@ struct Rule {
 
 } // namespace
 
-static bool isOneOf(Attribute value, StringRef one, StringRef other) {
-  auto text = dyn_cast<StringAttr>(value);
-  return text && (text.getValue() == one || text.getValue() == other);
-}
-
-static bool isUnitOfReduction(Operation *op, Attribute value) {
-  return isa<AggregateOp, PartialOp>(op) && isa<UnitAttr>(value);
-}
-
 static const Rule rules[] = {
     {getTensorNameName(),
      [](Operation *op, Attribute value) {
@@ -102,91 +90,15 @@ static const Rule rules[] = {
      "to be a string on tile_gpu.tensor_map"},
     {getAnyOrderName(),
      [](Operation *op, Attribute value) {
-       return isa<AggregateOp, FunctionOpInterface>(op) && isa<UnitAttr>(value);
+       return isa<FunctionOpInterface>(op) && isa<UnitAttr>(value);
      },
-     "to be a unit attribute of a function or of attn.aggregate"},
-    {getDeadIsZeroName(),
-     [](Operation *op, Attribute value) {
-       return isa<AggregateOp>(op) && isa<UnitAttr>(value);
-     },
-     "to be a unit attribute of attn.aggregate"},
-    {getDeadByElementName(),
-     [](Operation *op, Attribute value) {
-       return isa<AggregateOp>(op) && isa<UnitAttr>(value);
-     },
-     "to be a unit attribute of attn.aggregate"},
-    {getExponentName(),
-     [](Operation *op, Attribute value) {
-       return isa<AggregateOp, PartialOp>(op) &&
-              isOneOf(value, getFusedExponent(), getExactExponent());
-     },
-     "to be \"fused\" or \"exact\" on attn.aggregate or attn.partial"},
-    {getListedKeysName(),
-     [](Operation *op, Attribute value) {
-       return isa<AggregateOp>(op) &&
-              isOneOf(value, getListedTiles(), getListedBits());
-     },
-     "to be \"tiles\" or \"bits\" on attn.aggregate"},
-    {getHeldSamplesName(),
-     [](Operation *op, Attribute value) {
-       return isa<AggregateOp>(op) && isa<UnitAttr>(value) &&
-              op->hasAttr(getListedKeysName());
-     },
-     "to be a unit attribute of attn.aggregate with attn.listed_keys"},
-    {getScoreUnitName(), isUnitOfReduction,
-     "to be a unit attribute of attn.aggregate or attn.partial"},
-    {getLinearBiasName(), isUnitOfReduction,
-     "to be a unit attribute of attn.aggregate or attn.partial"},
-    {getPackedHeadsName(), isUnitOfReduction,
-     "to be a unit attribute of attn.aggregate or attn.partial"},
-    {getCascadeLevelsName(),
-     [](Operation *op, Attribute value) {
-       return isa<AggregateOp>(op) && isa<IntegerAttr>(value);
-     },
-     "to be an integer on attn.aggregate"},
-    {getPartKeysName(),
-     [](Operation *op, Attribute value) {
-       auto keys = dyn_cast<IntegerAttr>(value);
-       return isa<AggregateOp, AttentionOp>(op) && keys &&
-              keys.getType().isSignlessInteger(64) && keys.getInt() > 0 &&
-              op->hasAttr("batch_invariant");
-     },
-     "to be a positive number of keys (i64) on attn.attention or "
-     "attn.aggregate with batch_invariant"},
-    {getCascadeName(),
-     [](Operation *op, Attribute value) {
-       return isa<AggregateOp>(op) && isa<CausalAttr>(value) &&
-              cast<CausalAttr>(value).getValue() != Causal::top_left;
-     },
-     "to be #attn.causal<none> or <bottom_right> on attn.aggregate"},
+     "to be a unit attribute of a function"},
     {getRungAttrName(),
      [](Operation *op, Attribute value) {
        return isa<AggregateOp, PartialOp, ScoresOp, AttentionOp>(op) &&
               isa<RungAttr>(value);
      },
      "to be #attn.rung on attn.attention or attn.aggregate"},
-    {getDiagonalsName(),
-     [](Operation *op, Attribute value) {
-       auto size = dyn_cast<IntegerAttr>(value);
-       return isa<ScoresOp>(op) && size && size.getType().isSignlessInteger(64);
-     },
-     "to be a number of keys (i64) on attn.scores"},
-    {getTurnSizesName(),
-     [](Operation *op, Attribute value) {
-       auto sizes = dyn_cast<DenseI64ArrayAttr>(value);
-       return isa<FusedOp>(op) && sizes && sizes.size() == 3 &&
-              llvm::all_of(sizes.asArrayRef(),
-                           [](int64_t size) { return size > 0; }) &&
-              op->hasAttr(getTwoKernelsName());
-     },
-     "to be positive numbers of queries, of tiles and of heads (array<i64>) on "
-     "attn.fused with attn.two_kernels"},
-    {getTwoKernelsName(),
-     [](Operation *op, Attribute value) {
-       return isa<FusedOp>(op) && isa<ScheduleAttr>(value) &&
-              op->hasAttr(getTurnSizesName());
-     },
-     "to be #attn.schedule on attn.fused with attn.turn_sizes"},
     {getDispatchAttrName(),
      [](Operation *op, Attribute value) {
        return (isa<ModuleOp>(op) && isa<UnitAttr>(value)) ||

@@ -16,6 +16,18 @@
 using namespace mlir;
 using namespace mlir::attn;
 
+LogicalResult FusedOp::verify() {
+  std::optional<ArrayRef<int64_t>> sizes = getTurnSizes();
+  if (bool(sizes) != bool(getTwoKernels()))
+    return emitOpError("expected turn_sizes and two_kernels together");
+  if (sizes && (sizes->size() != 3 ||
+                llvm::any_of(*sizes, [](int64_t size) { return size <= 0; })))
+    return emitOpError("expected turn_sizes to be positive numbers of queries, "
+                       "of tiles and of heads, but got ")
+           << getTurnSizesAttr();
+  return success();
+}
+
 namespace {
 /// Compares values of a region of one aggregate with those of the same region
 /// of the other.

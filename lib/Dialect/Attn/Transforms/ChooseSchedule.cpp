@@ -29,7 +29,6 @@
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -290,7 +289,7 @@ struct ChooseSchedulePass
       int64_t n = problem.depths.front() <= 128 ? 32 : 64;
       sizes = {n, ::attn::MmaShape::warp().m, n};
     }
-    if (int64_t n = getDiagonals(op), rows = ::attn::MmaShape::warp().m; n)
+    if (int64_t n = diagonalsOf(op), rows = ::attn::MmaShape::warp().m; n)
       sizes = {n, target.isCpu() ? std::gcd(n, sizes.rows) : rows, n};
     // Over queries half as long tiles leave fewer rows without keys in them:
     // more than the second packing costs (docs/performance/cpu.md).
@@ -375,7 +374,9 @@ struct ChooseSchedulePass
                   !isa<FusedOp>(op->getParentOp());
     if (mayCut)
       choice.splits = ::attn::chooseSplits(problem, sizes, target);
-    auto levels = op->getAttrOfType<IntegerAttr>(getCascadeLevelsName());
+    auto aggregate = dyn_cast<AggregateOp>(op.getOperation());
+    IntegerAttr levels =
+        aggregate ? aggregate.getCascadeLevelsAttr() : IntegerAttr();
     if (levels && choice.splits.cluster > 1)
       choice.splits = {0, "beside keys that sequences share"};
     if (choice.splits.cluster > 1 && problem.blockV)
@@ -531,18 +532,16 @@ struct ChooseSchedulePass
       if (isAny && hasClasses(op))
         classes = dispatch(op, monoid, choice, target);
     }
-    bool isCut = op->hasAttr(getPartKeysName());
+    bool isCut = op.getPartKeys().has_value();
     if (!problem.cuts &&
         (isCut || (op.isBatchInvariant() &&
                    attr.getSplits() == ScheduleAttr::automaticSplits)))
       return op->emitOpError("expected ")
-             << (isCut ? "no attn.part_keys" : "splits = 1")
+             << (isCut ? "no part_keys" : "splits = 1")
              << " with batch_invariant, since parts of a fixed number of keys "
                 "want a cocycle, no rung, and room for a second state";
     if (problem.cuts && !isCut)
-      op->setAttr(getPartKeysName(),
-                  IntegerAttr::get(IntegerType::get(op.getContext(), 64),
-                                   ::attn::fixedPartKeys(attr.getBlockK())));
+      op.setPartKeys(::attn::fixedPartKeys(attr.getBlockK()));
     if (::attn::rowsAreHalf(attr.getBlockQ(), attr.getRows(), target) &&
         !::attn::mayHaveHalfRows(problem, target))
       return op->emitOpError(

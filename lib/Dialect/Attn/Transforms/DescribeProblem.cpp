@@ -16,7 +16,6 @@
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/Sharing.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/Support/MathExtras.h"
@@ -320,7 +319,7 @@ bool mlir::attn::cutsKeys(ReductionOpInterface op, MonoidOp monoid,
       op.getReducedSide() != Side::keys || isa<FusedOp>(op->getParentOp()) ||
       op->hasAttr(getRungAttrName()) || monoid.getKind() != MonoidKind::cocycle)
     return false;
-  if (op->hasAttr(getPartKeysName()) || target.isCpu())
+  if (op.getPartKeys() || target.isCpu())
     return true;
   ScheduleAttr given = op.getScheduleAttribute();
   if (!given)

@@ -431,8 +431,7 @@ static void buildForward(GradientContext &ctx) {
       mapped(ctx.op.getQueryIndex()), mapped(ctx.op.getKeyIndex()), Value(),
       Value(), ctx.op.getQueryFormAttr(), ctx.op.getKeyFormAttr(),
       SideAttr::get(ctx.b.getContext(), Side::keys), ctx.op.getScheduleAttr(),
-      ctx.op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
-      ctx.op.getBatchInvariantAttr(), RotaryAttr());
+      ctx.op.getPrecisionAttr(), ctx.op.getBatchInvariantAttr(), RotaryAttr());
   // Its own regions: the mask without what scores say.
   unsigned more = ctx.work.getCaptures().size() - ctx.op.getCaptures().size();
   auto copy = [&](Region &from, Region &to) {

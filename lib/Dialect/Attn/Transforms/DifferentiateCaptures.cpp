@@ -14,7 +14,7 @@
 #include "Distances.h"
 #include "GradientContext.h"
 #include "attn/Analysis/TileLayout.h"
-#include "attn/Dialect/Attn/IR/Diagonals.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -569,9 +569,8 @@ LogicalResult mlir::attn::buildDistances(GradientContext &ctx) {
       ctx.b, ctx.loc, types, sum, ValueRange(), left, right, ValueRange(),
       ctx.captures.getArrayRef(), ValueRange(), ValueRange(), Value(), Value(),
       SourceAttr(), SourceAttr(), SideAttr::get(ctx.b.getContext(), Side::keys),
-      ScheduleAttr(), ctx.op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
-      UnitAttr(), RotaryAttr());
-  scores->setAttr(getDiagonalsName(), ctx.b.getI64IntegerAttr(pairKeys));
+      ScheduleAttr(), ctx.op.getPrecisionAttr(), UnitAttr(), RotaryAttr());
+  scores.setDiagonals(pairKeys);
   if (failed(buildElements(ctx, scores, left.size(), /*hasDeadIndices=*/true)))
     return failure();
   SmallVector<int64_t> near;

@@ -129,8 +129,7 @@ static SmallVector<Value> writeScores(GradientContext &ctx) {
       ValueRange(), ctx.captures.getArrayRef(), ValueRange(), ValueRange(),
       Value(), Value(), SourceAttr(), SourceAttr(),
       SideAttr::get(ctx.b.getContext(), Side::keys), ScheduleAttr(),
-      ctx.op.getPrecisionAttr(), UnitAttr(), UnitAttr(), UnitAttr(),
-      RotaryAttr());
+      ctx.op.getPrecisionAttr(), UnitAttr(), RotaryAttr());
   SmallVector<Type> taken(left.size(), ctx.b.getF32Type());
   taken.append(4, ctx.b.getI32Type());
   Block *block = openRegion(ctx, scores.getScore(), taken);

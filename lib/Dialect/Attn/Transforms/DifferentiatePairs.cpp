@@ -8,6 +8,7 @@
 #include "Adjoints.h"
 #include "GradientContext.h"
 #include "NamedRewrites.h"
+#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -77,13 +78,12 @@ AggregateOp mlir::attn::makeReduction(GradientContext &ctx,
     return llvm::map_to_vector(source.getOperands(),
                                [&](Value value) { return ctx.outside(value); });
   };
-  return AggregateOp::create(ctx.b, ctx.loc, types, sum, ValueRange(), left,
-                             right, values, ctx.captures.getArrayRef(),
-                             index(!overKeys), index(overKeys), Value(),
-                             Value(), form(!overKeys), form(overKeys),
-                             SideAttr::get(ctx.b.getContext(), reduced),
-                             ScheduleAttr(), ctx.op.getPrecisionAttr(),
-                             UnitAttr(), UnitAttr(), UnitAttr(), RotaryAttr());
+  return AggregateOp::create(
+      ctx.b, ctx.loc, types, sum, ValueRange(), left, right, values,
+      ctx.captures.getArrayRef(), index(!overKeys), index(overKeys), Value(),
+      Value(), form(!overKeys), form(overKeys),
+      SideAttr::get(ctx.b.getContext(), reduced), ScheduleAttr(),
+      ctx.op.getPrecisionAttr(), UnitAttr(), RotaryAttr());
 }
 
 Block *mlir::attn::openRegion(GradientContext &ctx, Region &region,
@@ -673,13 +673,11 @@ static LogicalResult buildGroup(GradientContext &ctx, Side reduced,
       makeSum(ctx, overKeys ? "_queries" : "_keys", components, names);
   auto reduction =
       makeReduction(ctx, monoidRef, reduced, types, left, right, values);
-  reduction->setAttr(getDeadIsZeroName(), ctx.b.getUnitAttr());
+  reduction.setDeadIsZero(true);
   constexpr unsigned exponentsOfElements = 2;
-  if (ctx.op.getMask().empty() && killsByScore(ctx.op) &&
-      numExponents(ctx) == exponentsOfElements)
-    reduction->setAttr(getDeadByElementName(), ctx.b.getUnitAttr());
-  if (ctx.func->hasAttr(getAnyOrderName()))
-    reduction->setAttr(getAnyOrderName(), ctx.b.getUnitAttr());
+  reduction.setDeadByElement(ctx.op.getMask().empty() && killsByScore(ctx.op) &&
+                             numExponents(ctx) == exponentsOfElements);
+  reduction.setAnyOrder(ctx.func->hasAttr(getAnyOrderName()));
   buildMask(ctx, reduced, reduction.getMask());
   if (failed(
           buildTerms(ctx, reduced, reduction, left.size(), wantsScores, group)))

@@ -11,7 +11,6 @@
 #include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/ScheduleTable.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "llvm/Support/FormatVariadic.h"
 
 using namespace mlir;
@@ -67,8 +66,8 @@ static std::string describeInvariance(ReductionOpInterface op,
     return "";
   std::string text = "batch invariant: each row takes its keys in tiles of " +
                      std::to_string(schedule.getBlockK()) + ", in order, ";
-  if (auto keys = op->getAttrOfType<IntegerAttr>(getPartKeysName()))
-    text += "parts of " + std::to_string(keys.getInt()) +
+  if (std::optional<uint64_t> keys = op.getPartKeys())
+    text += "parts of " + std::to_string(*keys) +
             " each by itself and then in order, ";
   return text + "whatever is beside it\n";
 }

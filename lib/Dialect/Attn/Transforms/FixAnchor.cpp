@@ -123,7 +123,7 @@ struct FixAnchorPass : ::attn::impl::AttnFixAnchorPassBase<FixAnchorPass> {
       return signalPassFailure();
     getOperation().walk([&](ReductionOpInterface op) {
       MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
-      if (!monoid || op.mayFixAnchor())
+      if (!monoid || op.getFixableAnchor())
         return;
       if (StringRef why = whyNotFixed(op, monoid, *target); !why.empty()) {
         ++numKept;
@@ -131,7 +131,7 @@ struct FixAnchorPass : ::attn::impl::AttnFixAnchorPassBase<FixAnchorPass> {
           op->emitRemark("anchor not fixed: ") << why;
         return;
       }
-      op->setAttr("fixable_anchor", UnitAttr::get(op->getContext()));
+      op.setFixableAnchor(true);
       ++numFixable;
     });
   }

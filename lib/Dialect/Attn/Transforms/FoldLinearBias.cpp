@@ -26,7 +26,6 @@
 #include "NamedRewrites.h"
 #include "TileKernel.h"
 #include "attn/Analysis/TargetAttr.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -379,7 +378,7 @@ struct FoldLinearBiasPass
       return signalPassFailure();
     getOperation().walk([&](ReductionOpInterface op) {
       MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
-      if (!monoid || op->hasAttr(getLinearBiasName()))
+      if (!monoid || op.getLinearBias())
         return;
       if (StringRef why = whyNotLinear(op, monoid, *target); !why.empty()) {
         ++numKept;
@@ -387,7 +386,7 @@ struct FoldLinearBiasPass
           op->emitRemark("no linear tiles: ") << why;
         return;
       }
-      op->setAttr(getLinearBiasName(), UnitAttr::get(op->getContext()));
+      op.setLinearBias(true);
       ++numLinear;
     });
   }

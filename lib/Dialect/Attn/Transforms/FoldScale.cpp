@@ -15,7 +15,6 @@
 #include "NamedRewrites.h"
 #include "StateUses.h"
 #include "attn/Analysis/TargetAttr.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -168,7 +167,7 @@ struct FoldScalePass : ::attn::impl::AttnFoldScalePassBase<FoldScalePass> {
       return signalPassFailure();
     getOperation().walk([&](ReductionOpInterface op) {
       MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
-      if (!monoid || op->hasAttr(getScoreUnitName()))
+      if (!monoid || op.getScoreUnit())
         return;
       if (StringRef why = whyNotScaled(op, monoid, *target); !why.empty()) {
         ++numKept;
@@ -176,7 +175,7 @@ struct FoldScalePass : ::attn::impl::AttnFoldScalePassBase<FoldScalePass> {
           op->emitRemark("maximum in units of the score: ") << why;
         return;
       }
-      op->setAttr(getScoreUnitName(), UnitAttr::get(op->getContext()));
+      op.setScoreUnit(true);
       ++numFolded;
     });
   }

@@ -10,8 +10,6 @@
 #include "TileKernel.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Analysis/TurnSizes.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/Attn/IR/TwoKernels.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <thread>
@@ -151,8 +149,7 @@ struct FuseGradientsPass
   }
 
   static bool addsInTurns(AggregateOp overKeys, AggregateOp overQueries) {
-    return !overKeys->hasAttr(getAnyOrderName()) ||
-           !overQueries->hasAttr(getAnyOrderName());
+    return !overKeys.getAnyOrder() || !overQueries.getAnyOrder();
   }
 
   /// Whether a mask is asked for pairs.
@@ -290,16 +287,16 @@ struct FuseGradientsPass
     OpBuilder b(other);
     auto fused =
         FusedOp::create(b, other.getLoc(), ValueRange(results).getTypes(),
-                        target.isCpu() ? threads.getValue() : 1);
+                        target.isCpu() ? threads.getValue() : 1,
+                        /*turn_sizes=*/nullptr, /*two_kernels=*/ScheduleAttr());
     ::attn::TurnSizes sizes;
     if (inTurns) {
       auto type = cast<RankedTensorType>(other.getQueries().front().getType());
       sizes =
           ::attn::turnSizes(type.getShape().back(), isMasked(other), target);
-      fused->setAttr(getTwoKernelsName(), own);
-      fused->setAttr(
-          getTurnSizesName(),
-          b.getDenseI64ArrayAttr({sizes.queries, sizes.tiles, sizes.group}));
+      fused.setTwoKernelsAttr(own);
+      fused.setTurnSizes(
+          ArrayRef<int64_t>{sizes.queries, sizes.tiles, sizes.group});
     }
     for (auto [from, to] : llvm::zip(results, fused.getResults()))
       from.replaceAllUsesWith(to);

@@ -32,7 +32,6 @@
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_GRADIENTCONTEXT_H
 
 #include "attn/Dialect/Attn/IR/Attn.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"

@@ -14,7 +14,6 @@
 
 #include "NamedRewrites.h"
 #include "attn/Analysis/Laws.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -253,7 +252,7 @@ bool mlir::attn::guardDeadScores(ReductionOpInterface op, MonoidOp monoid) {
   std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
   if (!marksSpoiledRows(op, monoid) || !laws || !laws->nanReachesWeights)
     // Of gradients the mask hides them, or rows are made finite.
-    return !op->hasAttr(getDeadByElementName()) && hideDeadDots(op);
+    return !op.getDeadByElement() && hideDeadDots(op);
   return dropDeadTests(op);
 }
 

@@ -20,8 +20,6 @@
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Analysis/TileLayout.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/Attn/IR/HeldSamples.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -155,7 +153,7 @@ StringRef mlir::attn::whyNotListed(ReductionOpInterface op, MonoidOp monoid,
   return {};
 }
 
-StringRef mlir::attn::whyNotListedAs(ReductionOpInterface op, StringRef form,
+StringRef mlir::attn::whyNotListedAs(ReductionOpInterface op, ListForm form,
                                      MonoidOp monoid,
                                      const ::attn::TargetInfo &target) {
   if (StringRef why = whyNotListed(op, monoid, target); !why.empty())
@@ -163,7 +161,7 @@ StringRef mlir::attn::whyNotListedAs(ReductionOpInterface op, StringRef form,
   ScheduleAttr schedule = op.getScheduleAttribute();
   if (!schedule || schedule.getLoop() != LoopShape::peeled)
     return "its schedule peels no tiles";
-  if (form == getListedBits() && !mayListBits(op, target))
+  if (form == ListForm::bits && !mayListBits(op, target))
     return "its mask reads no element for each pair and takes few operations, "
            "or its rows are not those of warpgroups";
   return {};
@@ -249,8 +247,7 @@ bool mlir::attn::listsTakeManyHeads(ReductionOpInterface op) {
 }
 
 bool mlir::attn::listsBits(ReductionOpInterface op) {
-  auto form = op->getAttrOfType<StringAttr>(getListedKeysName());
-  return form && form.getValue() == getListedBits();
+  return op.getListedKeys() == ListForm::bits;
 }
 
 namespace {
@@ -265,10 +262,10 @@ struct ListKeyTilesPass
       return signalPassFailure();
     getOperation().walk([&](ReductionOpInterface op) {
       MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
-      if (!monoid || op->hasAttr(getListedKeysName()))
+      if (!monoid || op.getListedKeys())
         return;
-      StringRef form =
-          mayListBits(op, *target) ? getListedBits() : getListedTiles();
+      ListForm form =
+          mayListBits(op, *target) ? ListForm::bits : ListForm::tiles;
       if (StringRef why = whyNotListedAs(op, form, monoid, *target);
           !why.empty()) {
         ++numKept;
@@ -276,10 +273,9 @@ struct ListKeyTilesPass
           op->emitRemark("key tiles not listed: ") << why;
         return;
       }
-      op->setAttr(getListedKeysName(), StringAttr::get(op->getContext(), form));
-      if (mayHoldSamples(op, *target))
-        op->setAttr(getHeldSamplesName(), UnitAttr::get(op->getContext()));
-      ++(form == getListedBits() ? numBits : numListed);
+      op.setListedKeys(form);
+      op.setHeldSamples(mayHoldSamples(op, *target));
+      ++(form == ListForm::bits ? numBits : numListed);
     });
   }
 };

@@ -184,8 +184,8 @@ bool scoresReadPairs(ReductionOpInterface op);
 /// this mask the bounds of the keys do not say which those are.
 StringRef whyNotListed(ReductionOpInterface op, MonoidOp monoid,
                        const ::attn::TargetInfo &target);
-/// The same in one of the forms of `attn.listed_keys`, with its schedule.
-StringRef whyNotListedAs(ReductionOpInterface op, StringRef form,
+/// The same in one of the forms of `listed_keys`, with its schedule.
+StringRef whyNotListedAs(ReductionOpInterface op, ListForm form,
                          MonoidOp monoid, const ::attn::TargetInfo &target);
 /// Whether lists, if there are any, have bits.
 bool mayListBits(ReductionOpInterface op, const ::attn::TargetInfo &target);

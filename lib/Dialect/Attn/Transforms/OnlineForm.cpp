@@ -29,7 +29,6 @@
 #include "NamedRewrites.h"
 #include "StateUses.h"
 #include "attn/Analysis/TargetAttr.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -108,12 +107,11 @@ StringRef mlir::attn::whyNotOnline(ReductionOpInterface op, MonoidOp monoid) {
 }
 
 bool mlir::attn::isOnline(ReductionOpInterface op) {
-  return op->hasAttr(getExponentName());
+  return op.getExponent().has_value();
 }
 
 bool mlir::attn::fusesExponent(ReductionOpInterface op) {
-  auto exponent = op->getAttrOfType<StringAttr>(getExponentName());
-  return exponent && exponent.getValue() == getFusedExponent();
+  return op.getExponent() == Exponent::fused;
 }
 
 bool mlir::attn::scoreIsDot(ReductionOpInterface op) {
@@ -148,10 +146,7 @@ struct OnlineFormPass : ::attn::impl::AttnOnlineFormPassBase<OnlineFormPass> {
       // of distances: of one key the entropy is as much as f32 loses of it.
       if (findDistances(monoid))
         fuses &= rounding == WeightRounding::all && !target->isCpu();
-      op->setAttr(getExponentName(),
-                  StringAttr::get(op->getContext(), fuses
-                                                        ? getFusedExponent()
-                                                        : getExactExponent()));
+      op.setExponent(fuses ? Exponent::fused : Exponent::exact);
       ++(fuses ? numFused : numExact);
     });
   }

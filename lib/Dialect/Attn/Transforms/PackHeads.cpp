@@ -16,7 +16,6 @@
 
 #include "NamedRewrites.h"
 #include "TileKernel.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -133,7 +132,7 @@ struct PackHeadsPass : ::attn::impl::AttnPackHeadsPassBase<PackHeadsPass> {
   void runOnOperation() final {
     getOperation().walk([&](ReductionOpInterface op) {
       ScheduleAttr schedule = op.getScheduleAttribute();
-      if (!schedule || op->hasAttr(getPackedHeadsName()))
+      if (!schedule || op.getPackedHeads())
         return;
       std::string why = whyNotPacked(op);
       if (schedule.getPackHeads() && !why.empty()) {
@@ -150,7 +149,7 @@ struct PackHeadsPass : ::attn::impl::AttnPackHeadsPassBase<PackHeadsPass> {
                               : "it has " + why);
         return;
       }
-      op->setAttr(getPackedHeadsName(), UnitAttr::get(op->getContext()));
+      op.setPackedHeads(true);
       ++numPacked;
     });
   }

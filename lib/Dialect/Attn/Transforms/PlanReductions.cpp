@@ -19,10 +19,6 @@
 #include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/Schedule.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/Attn/IR/Diagonals.h"
-#include "attn/Dialect/Attn/IR/HeldSamples.h"
-#include "attn/Dialect/Attn/IR/TwoKernels.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include <numeric>
@@ -36,31 +32,30 @@ static LogicalResult verifyRewrites(ReductionOpInterface op, MonoidOp monoid,
   auto refuse = [&](StringRef name, const Twine &why) {
     return op->emitOpError("expected no ") << name << ", since " << why;
   };
-  if (op.relaxesMaximum())
+  if (op.getRelaxedMaximum())
     if (StringRef why = whyNotRelaxed(op, monoid, target); !why.empty())
       return refuse("relaxed_maximum", why);
-  if (op.mayFixAnchor())
+  if (op.getFixableAnchor())
     if (StringRef why = whyNotFixed(op, monoid, target); !why.empty())
       return refuse("fixable_anchor", why);
   if (isOnline(op))
     if (StringRef why = whyNotOnline(op, monoid); !why.empty())
-      return refuse(getExponentName(), why);
-  if (op->hasAttr(getScoreUnitName()))
+      return refuse("exponent", why);
+  if (op.getScoreUnit())
     if (StringRef why = whyNotScaled(op, monoid, target); !why.empty())
-      return refuse(getScoreUnitName(), why);
-  if (op->hasAttr(getLinearBiasName()))
+      return refuse("score_unit", why);
+  if (op.getLinearBias())
     if (StringRef why = whyNotLinear(op, monoid, target); !why.empty())
-      return refuse(getLinearBiasName(), why);
-  if (op->hasAttr(getPackedHeadsName())) {
+      return refuse("linear_bias", why);
+  if (op.getPackedHeads()) {
     if (std::string why = whyNotPacked(op); !why.empty())
-      return refuse(getPackedHeadsName(), "heads are not packed with " + why);
+      return refuse("packed_heads", "heads are not packed with " + why);
     if (!op.getScheduleAttribute().getPackHeads())
-      return refuse(getPackedHeadsName(), "its schedule has no pack_heads");
+      return refuse("packed_heads", "its schedule has no pack_heads");
   }
-  if (auto form = op->getAttrOfType<StringAttr>(getListedKeysName()))
-    if (StringRef why = whyNotListedAs(op, form.getValue(), monoid, target);
-        !why.empty())
-      return refuse(getListedKeysName(), why);
+  if (std::optional<ListForm> form = op.getListedKeys())
+    if (StringRef why = whyNotListedAs(op, *form, monoid, target); !why.empty())
+      return refuse("listed_keys", why);
   return success();
 }
 
@@ -99,7 +94,7 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
                            "on chip, ")
            << ::attn::paddedKeys(schedule.getBlockK(), target) << ", but got "
            << schedule.getBlockK();
-  if (int64_t n = getDiagonals(op);
+  if (int64_t n = diagonalsOf(op);
       n && (schedule.getBlockQ() != n || schedule.getBlockK() != n))
     return op->emitOpError("expected block_q and block_k to be ")
            << n << ", as diagonals are, but got " << schedule.getBlockQ()
@@ -225,7 +220,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   Value rows = counted.getRows();
   sizes.push_back(heads);
   sizes.push_back(rows);
-  int64_t diagonals = getDiagonals(op);
+  int64_t diagonals = diagonalsOf(op);
   if (diagonals) {
     // The tiles of rows, then those of keys.
     Value step = index(diagonals, loc), count = index(0, loc);
@@ -252,7 +247,7 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     numTiles =
         arith::DivUIOp::create(b, loc, rows, index(schedule.getBlockQ(), loc));
   Value batches = counted.countInGrid();
-  if (op->hasAttr(getPackedHeadsName()) &&
+  if (op.getPackedHeads() &&
       failed(convertPackedHeads(op, monoid, batches, heads, rows, outputs,
                                 marks, numTiles)))
     return failure();
@@ -265,9 +260,9 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
   ScheduleAttr repair = scheduleOfRepair(op, target);
   op->setAttr("schedule", repair);
   // Of tiles of warps, each of which is asked about.
-  op->removeAttr(getLinearBiasName());
-  op->removeAttr(getListedKeysName());
-  op->removeAttr(getHeldSamplesName());
+  op.setLinearBias(false);
+  op.setListedKeys(std::nullopt);
+  op.setHeldSamples(false);
   return convertRows(op, monoid, batches, heads, countQueryTiles(op, rows),
                      outputs, Marks::read);
 }
@@ -322,7 +317,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   if (op.getReducedSide() == Side::queries)
     listHeads = memref::DimOp::create(
         b, loc, mapping.lookup(op.getKeyOperands().front()), 1);
-  if (op->hasAttr(getListedKeysName()))
+  if (op.getListedKeys())
     extra.append(makeKeyLists(op, batches, listHeads, numTiles));
   bool isListed = extra.size() > 1;
   size_t firstView = extra.size();
@@ -368,7 +363,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   ReductionContext builder(op, monoid, target, kernel.func);
   if (failed(fillIn(builder, kernel)))
     return failure();
-  Value factor = op.mayFixAnchor() ? factorOfScore(op) : Value();
+  Value factor = op.getFixableAnchor() ? factorOfScore(op) : Value();
   bool fixesAnchor = factor && packedQueries.empty();
   // Dead keys are known where rows that they spoil are not done again.
   if (isListed)
@@ -666,9 +661,9 @@ void PlanBuilder::launchRowSums(AggregateOp op, MonoidOp monoid,
   launch(loc, kernel, grid);
 }
 
-/// Whether sizes are those of attn.turn_sizes (i1). `numTiles`: tiles of keys
+/// Whether sizes are those of turn_sizes (i1). `numTiles`: tiles of keys
 /// of all heads.
-static Value isForOneKernel(OpBuilder &b, DenseI64ArrayAttr of,
+static Value isForOneKernel(OpBuilder &b, ArrayRef<int64_t> of,
                             ArrayRef<Value> querySizes,
                             ArrayRef<Value> keySizes, Value numTiles) {
   Location loc = numTiles.getLoc();
@@ -693,13 +688,11 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
                                              ArrayRef<FusedOp::Term> terms) {
   Location loc = op.getLoc();
   AggregateOp overKeys = op.getOverKeys(), overQueries = op.getOverQueries();
-  bool takesTurns = !overKeys->hasAttr(getAnyOrderName()) ||
-                    !overQueries->hasAttr(getAnyOrderName());
+  bool takesTurns = !overKeys.getAnyOrder() || !overQueries.getAnyOrder();
   if (std::string why = whyNoTurns(overKeys, overQueries);
       takesTurns && !why.empty())
-    return overKeys.emitOpError("expected ")
-           << getAnyOrderName() << " within attn.fused for " << target.name
-           << ", where " << why;
+    return overKeys.emitOpError("expected any_order within attn.fused for ")
+           << target.name << ", where " << why;
   auto dim = [&](Value tensor, int64_t d) -> Value {
     return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
   };
@@ -719,10 +712,9 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
   Value numTiles = times(times(keySizes[0], keySizes[1]), keyTiles);
   // For other sizes two kernels run.
   Value isOne;
-  auto of = op->getAttrOfType<DenseI64ArrayAttr>(getTurnSizesName());
-  auto apart = op->getAttrOfType<ScheduleAttr>(getTwoKernelsName());
-  if (of && apart) {
-    isOne = isForOneKernel(b, of, querySizes, keySizes, numTiles);
+  if (ScheduleAttr apart = op.getTwoKernelsAttr()) {
+    isOne =
+        isForOneKernel(b, *op.getTurnSizes(), querySizes, keySizes, numTiles);
     launchWhere = arith::XOrIOp::create(
         b, loc, isOne, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
     if (failed(convertApart(overKeys, overQueries, apart, results, outputs)))
@@ -768,8 +760,8 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
     reduction = unmasked = overQueries.clone();
     overQueries->getBlock()->push_back(unmasked);
     unmasked.getMask().getBlocks().clear();
-    unmasked->removeAttr(getListedKeysName());
-    unmasked->removeAttr(getHeldSamplesName());
+    unmasked.setListedKeys(std::nullopt);
+    unmasked.setHeldSamples(false);
   }
   Kernel kernel = startKernel(reduction, reduction->getOperands(), outputs,
                               extra, schedule.withFetch(Fetch::late));

@@ -169,6 +169,11 @@ bool mlir::attn::dependsOn(Value value, Value argument) {
   return false;
 }
 
+int64_t mlir::attn::diagonalsOf(Operation *op) {
+  auto scores = dyn_cast<ScoresOp>(op);
+  return scores ? scores.getDiagonals().value_or(0) : 0;
+}
+
 bool mlir::attn::isDiagonal(Region &mask) {
   auto same = mask.empty() ? arith::CmpIOp()
                            : getYielded(mask)[0].getDefiningOp<arith::CmpIOp>();

@@ -60,7 +60,7 @@ struct RelaxMaximumPass
       return signalPassFailure();
     getOperation().walk([&](ReductionOpInterface op) {
       MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
-      if (!monoid || op.relaxesMaximum())
+      if (!monoid || op.getRelaxedMaximum())
         return;
       if (StringRef why = whyNotRelaxed(op, monoid, *target); !why.empty()) {
         ++numKept;
@@ -68,7 +68,7 @@ struct RelaxMaximumPass
           op->emitRemark("maximum not relaxed: ") << why;
         return;
       }
-      op->setAttr("relaxed_maximum", UnitAttr::get(op->getContext()));
+      op.setRelaxedMaximum(true);
       ++numRelaxed;
     });
   }

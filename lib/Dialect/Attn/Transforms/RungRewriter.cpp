@@ -440,8 +440,8 @@ void RungRewriter::keepScores() {
       b, loc, types, op.getMonoidAttr(), op.getParams(), op.getQueries(),
       op.getKeys(), ValueRange(), op.getCaptures(), ValueRange(), ValueRange(),
       Value(), Value(), SourceAttr(), SourceAttr(), op.getSideAttr(),
-      ScheduleAttr(), op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
-      op.getBatchInvariantAttr(), RotaryAttr());
+      ScheduleAttr(), op.getPrecisionAttr(), op.getBatchInvariantAttr(),
+      RotaryAttr());
   markDone(scores);
   scores.getScore().takeBody(op.getScore());
   copyRegion(op.getMask(), scores.getMask(), op.getCaptures());
@@ -473,8 +473,8 @@ SmallVector<Value> RungRewriter::findStatistics() {
       op.getParams(), op.getQueries(), op.getKeys(), ValueRange(),
       op.getCaptures(), op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(),
       op.getKeyBase(), op.getQueryFormAttr(), op.getKeyFormAttr(),
-      op.getSideAttr(), ScheduleAttr(), op.getPrecisionAttr(), UnitAttr(),
-      UnitAttr(), op.getBatchInvariantAttr(), RotaryAttr());
+      op.getSideAttr(), ScheduleAttr(), op.getPrecisionAttr(),
+      op.getBatchInvariantAttr(), RotaryAttr());
   markDone(first);
   copyRegion(op.getScore(), first.getScore(), op.getCaptures());
   copyRegion(op.getMask(), first.getMask(), op.getCaptures());
@@ -508,8 +508,8 @@ void RungRewriter::sumFrom(Point point) {
       op.getQueries(), op.getKeys(), op.getValues(), captures,
       op.getQueryIndex(), op.getKeyIndex(), op.getRowBase(), op.getKeyBase(),
       op.getQueryFormAttr(), op.getKeyFormAttr(), op.getSideAttr(),
-      ScheduleAttr(), op.getPrecisionAttr(), UnitAttr(), UnitAttr(),
-      op.getBatchInvariantAttr(), RotaryAttr());
+      ScheduleAttr(), op.getPrecisionAttr(), op.getBatchInvariantAttr(),
+      RotaryAttr());
   markDone(second);
   copyRegion(op.getMask(), second.getMask(), captures);
   copyRegion(op.getFactor(), second.getFactor(), captures);

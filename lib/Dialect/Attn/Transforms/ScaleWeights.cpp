@@ -22,7 +22,6 @@
 #include "NamedRewrites.h"
 #include "StateUses.h"
 #include "attn/Analysis/TargetAttr.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -144,7 +143,7 @@ static StringRef whyKept(AggregateOp op, MonoidOp monoid,
   // Gradients, whose weights hold several products, are as large as what they
   // are gradients of.
   if (op.getQueryOperands().size() != 1 || op.getReducedSide() != Side::keys ||
-      op->hasAttr(getDeadIsZeroName()))
+      op.getDeadIsZero())
     return "its weights are those of a gradient";
   return {};
 }

@@ -112,9 +112,12 @@ static AggregateOp separate(AggregateOp op, MonoidOp monoid,
       left, right, values, op.getCaptures(), op.getQueryIndex(),
       op.getKeyIndex(), op.getRowBase(), op.getKeyBase(), op.getQueryFormAttr(),
       op.getKeyFormAttr(), op.getSideAttr(), ScheduleAttr(),
-      op.getPrecisionAttr(), UnitAttr(), UnitAttr(), op.getBatchInvariantAttr(),
-      RotaryAttr());
+      op.getPrecisionAttr(), op.getBatchInvariantAttr(), RotaryAttr());
   part->setDiscardableAttrs(op->getDiscardableAttrDictionary());
+  part.setPartKeys(op.getPartKeys());
+  part.setDeadIsZero(op.getDeadIsZero());
+  part.setDeadByElement(op.getDeadByElement());
+  part.setAnyOrder(op.getAnyOrder());
   IRMapping mapping;
   op.getMask().cloneInto(&part.getMask(), mapping);
   op.getScore().cloneInto(&part.getScore(), mapping);

@@ -19,7 +19,6 @@
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -44,9 +43,9 @@ static bool readsPosition(Region &score, unsigned numDots) {
 
 std::string mlir::attn::whyNotShared(AggregateOp op, MonoidOp monoid) {
   std::shared_ptr<const ::attn::LawReport> laws = ::attn::checkLaws(monoid);
-  if (!op->hasAttr(getCascadeName()))
+  if (!op.getCascade())
     return "an operation that does not say which keys its rows see "
-           "(attn.cascade)";
+           "(cascade)";
   if (!op.getKeySource().is(SourceKind::paged))
     return "keys that are not in pages";
   if (!op.getQuerySource().hasBatch())
@@ -161,7 +160,6 @@ PartialOp Sharer::reduceGroups(ShareOp share) {
       SourceAttr::get(context, SourceKind::dense, /*lengths=*/true),
       SourceAttr::get(context, SourceKind::paged, /*lengths=*/true),
       op.getSideAttr(), /*schedule=*/ScheduleAttr(), op.getPrecisionAttr(),
-      /*relaxed_maximum=*/UnitAttr(), /*fixable_anchor=*/UnitAttr(),
       /*batch_invariant=*/UnitAttr(), /*rotary=*/RotaryAttr(), parts, splits,
       granule);
   IRMapping mapping;
@@ -209,7 +207,7 @@ void Sharer::startBehind(Value starts) {
 
 LogicalResult Sharer::run() {
   int64_t levels = op.getScheduleAttr().getShare();
-  auto causal = op->getAttrOfType<CausalAttr>(getCascadeName());
+  Causal causal = *op.getCascade();
   auto query = cast<RankedTensorType>(op.getQueries().front().getType());
   Source keys = op.getKeySource();
   constexpr int64_t any = ShapedType::kDynamic;
@@ -227,11 +225,11 @@ LogicalResult Sharer::run() {
   auto share = ShareOp::create(
       b, loc, types, op.getQueries().front(), op.getKeys().front(), keys.map,
       keys.lengths, b.getI64IntegerAttr(levels),
-      causal.getValue() == Causal::bottom_right ? b.getUnitAttr() : UnitAttr());
+      causal == Causal::bottom_right ? b.getUnitAttr() : UnitAttr());
   PartialOp groups = reduceGroups(share);
   startBehind(share.getStarts());
-  op->removeAttr(getCascadeName());
-  op->removeAttr(getCascadeLevelsName());
+  op.removeCascadeAttr();
+  op.removeCascadeLevelsAttr();
   op.setScheduleAttr(op.getScheduleAttr().withShare(0));
   FailureOr<PartialOp> own = splitBySchedule(op, monoid, target);
   if (failed(own))

@@ -21,7 +21,6 @@
 #include "attn/Analysis/Schedule.h"
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -118,10 +117,9 @@ PartialOp mlir::attn::splitKeys(AggregateOp op, MonoidOp monoid, int64_t splits,
       op.getValues(), op.getCaptures(), op.getQueryIndex(), op.getKeyIndex(),
       op.getRowBase(), op.getKeyBase(), op.getQueryFormAttr(),
       op.getKeyFormAttr(), op.getSideAttr(), op.getScheduleAttr(),
-      op.getPrecisionAttr(), op.getRelaxedMaximumAttr(),
-      /*fixable_anchor=*/UnitAttr(), op.getBatchInvariantAttr(),
-      op.getRotaryAttr(), parts,
-      parts ? IntegerAttr() : b.getI64IntegerAttr(splits), granule);
+      op.getPrecisionAttr(), op.getBatchInvariantAttr(), op.getRotaryAttr(),
+      parts, parts ? IntegerAttr() : b.getI64IntegerAttr(splits), granule);
+  partial.setRelaxedMaximum(op.getRelaxedMaximum());
   partial.getScore().takeBody(op.getScore());
   partial.getMask().takeBody(op.getMask());
   partial.getFactor().takeBody(op.getFactor());
@@ -149,7 +147,7 @@ mlir::attn::splitBySchedule(AggregateOp op, MonoidOp monoid,
   ScheduleAttr schedule = op.getScheduleAttr();
   OpBuilder b(op);
   Value parts;
-  auto fixed = op->getAttrOfType<IntegerAttr>(getPartKeysName());
+  IntegerAttr fixed = op.getPartKeysAttr();
   if (schedule.getSplits() == ScheduleAttr::automaticSplits) {
     StringRef where = !op.getQuerySource().hasBatch() ? "of packed sequences"
                       : target.isCpu() && !fixed      ? "on a CPU"

@@ -157,7 +157,7 @@ static Value emitNearAnchor(ReductionContext &ctx, Value old, Value stat,
 
 bool mlir::attn::anchorsLate(ReductionContext &ctx) {
   return ctx.form.exponential && ctx.form.fused && !ctx.form.redoesFar &&
-         !ctx.monoid.hasShift() && ctx.reduction.relaxesMaximum() &&
+         !ctx.monoid.hasShift() && ctx.reduction.getRelaxedMaximum() &&
          ::attn::keysAreTwoSlots(ctx.schedule.getRows(),
                                  ctx.schedule.getBlockK(),
                                  ctx.schedule.getBlockV(), ctx.target) &&

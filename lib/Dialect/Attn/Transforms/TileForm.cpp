@@ -8,7 +8,6 @@
 #include "StateUses.h"
 #include "TileSteps.h"
 #include "attn/Analysis/Laws.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -28,7 +27,7 @@ void mlir::attn::readForm(ReductionContext &ctx) {
                                          ctx.tf32}) == WeightRounding::all;
   ctx.form.deadIsNatural =
       (laws && laws->deadIsNatural && !ctx.monoid.isGeneral()) ||
-      ctx.op->hasAttr(getDeadIsZeroName());
+      ctx.reduction.getDeadIsZero();
 
   ctx.form.byQuotient = weighsByQuotient(ctx.monoid);
   ctx.form.dividendIsStat = dividendIsStatistic(ctx.monoid);
@@ -51,7 +50,7 @@ void mlir::attn::readForm(ReductionContext &ctx) {
     return ctx.uniform(score, value, 1, ctx.reduction.getCaptureOperands());
   };
   // Of packed heads a factor of the head is not the same for all rows.
-  if (ctx.op->hasAttr(getScoreUnitName())) {
+  if (ctx.reduction.getScoreUnit()) {
     StringRef why;
     auto scaled = findScaledScore(ctx.reduction, ctx.monoid, ctx.target,
                                   ctx.varying(score, 1, /*hasKey=*/true), why);
@@ -61,7 +60,7 @@ void mlir::attn::readForm(ReductionContext &ctx) {
       ctx.form.dotIsStat = scaled->isDot;
     }
   }
-  if (ctx.op->hasAttr(getLinearBiasName()))
+  if (ctx.reduction.getLinearBias())
     ctx.linear =
         emitLinearBias(ctx.b, ctx.loc, ctx.reduction, ctx.form.base,
                        ctx.varying(score, 1, /*hasKey=*/true), toUniform);

@@ -19,7 +19,6 @@
 
 #include "TileFused.h"
 #include "KeyRanges.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -110,7 +109,7 @@ std::string mlir::attn::whyNoTurns(AggregateOp overKeys,
 }
 
 bool mlir::attn::diesByElement(AggregateOp op) {
-  return !op.getMask().empty() && op->hasAttr(getDeadByElementName());
+  return !op.getMask().empty() && op.getDeadByElement();
 }
 
 /// What a mask's bounds say of the reduced rows' own walk over keys: those of

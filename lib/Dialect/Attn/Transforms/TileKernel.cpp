@@ -18,7 +18,6 @@
 #include "TileSteps.h"
 #include "TileStream.h"
 #include "TileWarps.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 
 using namespace mlir;
@@ -250,8 +249,8 @@ static void dropDeadDots(ReductionContext &ctx) {
 /// Loads a tile of rows, and stores what its state becomes.
 static void buildRows(ReductionContext &ctx, ValueRange outputs) {
   loadQueries(ctx);
-  if (auto keys = ctx.op->getAttrOfType<IntegerAttr>(getPartKeysName())) {
-    ctx.partKeys = keys.getInt();
+  if (std::optional<uint64_t> keys = ctx.reduction.getPartKeys()) {
+    ctx.partKeys = *keys;
     ctx.storeFinalized(cast<AggregateOp>(ctx.op).getFinalize(), walkParts(ctx),
                        ctx.reduction.getCaptureOperands(), outputs);
     return;

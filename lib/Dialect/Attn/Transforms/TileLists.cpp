@@ -20,8 +20,6 @@
 #include "TileElements.h"
 #include "TileStream.h"
 #include "attn/Analysis/TileLayout.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
-#include "attn/Dialect/Attn/IR/HeldSamples.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
@@ -76,7 +74,7 @@ SmallVector<Value> mlir::attn::stepListed(ReductionContext &ctx, Value first,
 
 void mlir::attn::loadSamples(ReductionContext &ctx, RowBlock &block) {
   if (!ctx.lists.tiles || !block.tile.masked || block.tile.number ||
-      !ctx.op->hasAttr(getHeldSamplesName()))
+      !ctx.reduction.getHeldSamples())
     return;
   for (auto sample : ctx.mask->getSamples()) {
     Type type = sample.value.getType();

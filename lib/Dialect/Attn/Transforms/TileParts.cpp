@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // Where the bits of a row are to depend on nothing beside it, keys are cut at
-// multiples of a fixed number (`attn.part_keys`). Each part is reduced from the
+// multiples of a fixed number (`part_keys`). Each part is reduced from the
 // identity on, and the states of parts are multiplied in order. A block that
 // has all parts, as of a prompt, does in registers what blocks for each part
 // and a kernel behind them do through memory, by the same operations: what a

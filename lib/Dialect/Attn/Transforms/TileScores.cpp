@@ -18,7 +18,6 @@
 #include "TileElements.h"
 #include "TileLists.h"
 #include "TileStream.h"
-#include "attn/Dialect/Attn/IR/Diagonals.h"
 #include "mlir/IR/Matchers.h"
 
 using namespace mlir;
@@ -77,7 +76,7 @@ static SmallVector<Value> addScores(ReductionContext &ctx, RowBlock &block,
 SmallVector<Value> mlir::attn::writeScores(ReductionContext &ctx,
                                            RowBlock &block,
                                            ArrayRef<Value> dots) {
-  if (getDiagonals(ctx.op))
+  if (diagonalsOf(ctx.op))
     return addScores(ctx, block, dots);
   storeScores(ctx, block, dots);
   return {};
@@ -266,7 +265,7 @@ static void buildDiagonals(ReductionContext &ctx, int64_t size) {
 
 void mlir::attn::buildScores(ReductionContext &ctx, ValueRange outputs) {
   ctx.scoreOutputs.assign(outputs.begin(), outputs.end());
-  if (int64_t size = getDiagonals(ctx.op)) {
+  if (int64_t size = diagonalsOf(ctx.op)) {
     buildDiagonals(ctx, size);
   } else {
     loadQueries(ctx);

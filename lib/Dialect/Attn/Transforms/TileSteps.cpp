@@ -26,7 +26,6 @@
 #include "TileScores.h"
 #include "TileWarps.h"
 #include "attn/Analysis/Laws.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -333,7 +332,7 @@ static SmallVector<Value> reduceStats(ReductionContext &ctx,
 
 SmallVector<Value> mlir::attn::combineStats(ReductionContext &ctx, ValueRange x,
                                             ValueRange y) {
-  if (ctx.reduction.relaxesMaximum()) {
+  if (ctx.reduction.getRelaxedMaximum()) {
     Value larger =
         arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::OGT, y[0], x[0]);
     return {ctx.select(larger, y[0], x[0])};

@@ -18,7 +18,6 @@
 #include "TileSteps.h"
 #include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/TileLayout.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -60,7 +59,7 @@ std::string mlir::attn::whyNotMerged(ReductionOpInterface op, MonoidOp monoid,
            "is found by itself";
   if (mayKillByScore(op, monoid))
     return "scores that may be -inf";
-  if (op->hasAttr(getListedKeysName()) || op->hasAttr(getLinearBiasName()) ||
+  if (op.getListedKeys() || op.getLinearBias() ||
       whyNotListed(op, monoid, target).empty())
     return "key tiles that a kernel before lists, or a bias that a product "
            "adds";
@@ -189,7 +188,7 @@ static SmallVector<Value> statisticsOf(KernelBuilder &ctx, MonoidOp monoid,
 SmallVector<Value> mlir::attn::mergeStates(ReductionContext &ctx,
                                            ValueRange state) {
   int64_t blocks = partsOfCluster(ctx.schedule, ctx.target);
-  return createMerge(ctx, ctx.monoid, state, ctx.reduction.relaxesMaximum(),
+  return createMerge(ctx, ctx.monoid, state, ctx.reduction.getRelaxedMaximum(),
                      blocks > 1 ? ctx.split : Value(),
                      blocks > 1 ? ctx.b.getI64IntegerAttr(blocks)
                                 : IntegerAttr(),

@@ -13,7 +13,6 @@
 
 #include "Dropout.h"
 #include "attn/Dialect/Attn/IR/Attn.h"
-#include "attn/Dialect/Attn/IR/AttributeNames.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -475,17 +474,14 @@ LogicalResult Rewriter::run() {
       keySource.getOperands(), /*row_base=*/Value(), /*key_base=*/Value(),
       querySource.getForm(b.getContext()), keySource.getForm(b.getContext()),
       SideAttr::get(b.getContext(), Side::keys), op.getScheduleAttr(),
-      op.getPrecisionAttr(), /*relaxed_maximum=*/UnitAttr(),
-      /*fixable_anchor=*/UnitAttr(), op.getBatchInvariantAttr(),
-      op.getRotaryAttr());
-  for (StringRef name :
-       {getDispatchAttrName(), getRungAttrName(), getPartKeysName()})
+      op.getPrecisionAttr(), op.getBatchInvariantAttr(), op.getRotaryAttr());
+  for (StringRef name : {getDispatchAttrName(), getRungAttrName()})
     if (Attribute attribute = op->getAttr(name))
       aggregate->setAttr(name, attribute);
+  aggregate.setPartKeys(op.getPartKeys());
   if (IntegerAttr levels = op.getCascadeAttr()) {
-    aggregate->setAttr(getCascadeName(),
-                       CausalAttr::get(b.getContext(), op.getCausal()));
-    aggregate->setAttr(getCascadeLevelsName(), levels);
+    aggregate.setCascade(op.getCausal());
+    aggregate.setCascadeLevelsAttr(levels);
   }
   buildScore(aggregate.getScore());
   if (hasMask())

@@ -14,7 +14,7 @@ func.func @diagonals(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>)
     -> (tensor<?x?x?xf32>, tensor<?x?x?xf32>) {
   %found:2 = attn.scores @two
       scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
-      {attn.diagonals = 128 : i64}
+      {diagonals = 128 : i64}
     score {
     ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
       %c = arith.constant 0.125 : f32

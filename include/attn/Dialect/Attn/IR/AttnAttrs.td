@@ -160,6 +160,30 @@ def Attn_LoopShapeAttr : EnumAttr<Attn_Dialect, Attn_LoopShape, "loop_shape"> {
   let assemblyFormat = "`<` $value `>`";
 }
 
+def Attn_Exponent : I32EnumAttr<"Exponent",
+    "How weights that are powers of 2 are computed", [
+  I32EnumAttrCase<"fused", 0>, // the exponent is one multiply-add
+  I32EnumAttrCase<"exact", 1>  // a product of the difference from the maximum
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_ExponentAttr : EnumAttr<Attn_Dialect, Attn_Exponent, "exponent"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
+def Attn_ListForm : I32EnumAttr<"ListForm",
+    "What lists of key tiles have of masked ones", [
+  I32EnumAttrCase<"tiles", 0>, // words of the keys that some row sees
+  I32EnumAttrCase<"bits", 1>   // all elements of the mask
+]> {
+  let cppNamespace = "::mlir::attn";
+  let genSpecializedAttr = 0;
+}
+def Attn_ListFormAttr : EnumAttr<Attn_Dialect, Attn_ListForm, "listed_keys"> {
+  let assemblyFormat = "`<` $value `>`";
+}
+
 def Attn_Rung : I32EnumAttr<"Rung",
     "A step in the history of fast attention (docs/Ladder.md)", [
   I32EnumAttrCase<"naive", 0>,  // scores in memory, then statistics, then sums

@@ -273,6 +273,8 @@ def Attn_AttentionOp : Attn_Op<"attention", [
         "at position p is in row p modulo their rows.">:$rolling,
     Arg<UnitAttr, "The bits of a row depend on nothing that is computed beside "
         "it.">:$batch_invariant,
+    Arg<OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>, "Keys of a part, "
+        "as of `attn.aggregate`; goes with `batch_invariant`.">:$part_keys,
     Arg<OptionalAttr<I64Attr>, "Levels of pages that several sequences have in "
         "common, and that are read once for all of them; none if "
         "absent.">:$cascade,
@@ -379,6 +381,36 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
         "it.">:$batch_invariant,
     Arg<OptionalAttr<Attn_RotaryAttr>, "Which channels `rotate_queries` and "
         "`rotate_keys` turn; goes with one or both of them.">:$rotary);
+  // What passes before `attn-tile` decide of a reduction, and it does.
+  dag decisions = (ins
+    Arg<OptionalAttr<Attn_ExponentAttr>, "Weights are powers of 2 of the "
+        "distance from the row's maximum, and how they are computed "
+        "(`attn-online-form`).">:$exponent,
+    Arg<OptionalAttr<Attn_ListFormAttr>, "Kernels before this one list its key "
+        "tiles (`attn-list-key-tiles`).">:$listed_keys,
+    Arg<OptionalAttr<ConfinedAttr<I64Attr, [IntPositive]>>, "Keys of a part, "
+        "counted from key 0 of a sequence: each is reduced by itself, and the "
+        "states of parts are multiplied in order, whether one block does it or "
+        "several. Goes with `batch_invariant`; one part if "
+        "absent.">:$part_keys,
+    Arg<UnitAttr, "Registers hold what the mask reads of a listed tile: there "
+        "is room for it beside scores, weights and sums. Goes with "
+        "`listed_keys`.">:$held_samples,
+    Arg<UnitAttr, "The maximum is held in units of what the score is a factor "
+        "times of (`attn-fold-scale`).">:$score_unit,
+    Arg<UnitAttr, "The product of a whole tile adds what the score grows by "
+        "from key to key (`attn-fold-linear-bias`).">:$linear_bias,
+    Arg<UnitAttr, "The query heads of a key head are rows of one tile, in runs "
+        "whose strides and sizes allow it "
+        "(`attn-pack-heads`).">:$packed_heads,
+    Arg<UnitAttr, "Scores are 0 for pairs that are dead by their scores, and "
+        "never -inf all together: nothing tests them again "
+        "(`attn-differentiate`).">:$dead_is_zero,
+    Arg<UnitAttr, "The mask says no more than which pairs have an element of "
+        "-inf added to their score: their weights are 0 without it, where the "
+        "rows of the dots are finite (`attn-differentiate`).">:$dead_by_element,
+    Arg<UnitAttr, "Gradients may be added up in any order: the same call may "
+        "give other bits (`attn-differentiate`).">:$any_order);
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let hasCanonicalizer = 1;
@@ -391,6 +423,29 @@ class Attn_ReductionOp<string mnemonic, list<Trait> traits = []>
     }
   }];
 }
+
+/// A reduction of which nothing is decided yet: `more` names what an op has
+/// beside other reductions.
+class Attn_UndecidedBuilder<dag moreTypes = (ins), string more = "",
+                            string last = "">
+    : OpBuilder<!con((ins "TypeRange":$types, "FlatSymbolRefAttr":$monoid,
+        "ValueRange":$params, "ValueRange":$queries, "ValueRange":$keys,
+        "ValueRange":$values, "ValueRange":$captures,
+        "ValueRange":$query_index, "ValueRange":$key_index, "Value":$row_base,
+        "Value":$key_base, "SourceAttr":$query_form, "SourceAttr":$key_form,
+        "SideAttr":$side, "ScheduleAttr":$schedule,
+        "ProductPrecisionAttr":$precision, "UnitAttr":$batch_invariant,
+        "RotaryAttr":$rotary), moreTypes), [{
+    build($_builder, $_state, types, monoid, params, queries, keys, values,
+          captures, query_index, key_index, row_base, key_base, query_form,
+          key_form, side, schedule, precision, /*relaxed_maximum=*/UnitAttr(),
+          /*fixable_anchor=*/UnitAttr(), batch_invariant, rotary}] # more # [{,
+          /*exponent=*/ExponentAttr(), /*listed_keys=*/ListFormAttr(),
+          /*part_keys=*/IntegerAttr(), /*held_samples=*/UnitAttr(),
+          /*score_unit=*/UnitAttr(), /*linear_bias=*/UnitAttr(),
+          /*packed_heads=*/UnitAttr(), /*dead_is_zero=*/UnitAttr(),
+          /*dead_by_element=*/UnitAttr(), /*any_order=*/UnitAttr()}] # last # [{);
+  }]>;
 
 def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
   let summary = "Reduces the keys of each query row in a monoid";
@@ -496,7 +551,14 @@ def Attn_AggregateOp : Attn_ReductionOp<"aggregate"> {
     # }
     ```
   }];
-  let arguments = commonArguments;
+  let arguments = !con(commonArguments, decisions, (ins
+    Arg<OptionalAttr<Attn_CausalAttr>, "Keys from the first one on may be read "
+        "once for sequences with the same pages, and where the mask ends "
+        "them.">:$cascade,
+    Arg<OptionalAttr<I64Attr>, "In how many levels; goes with "
+        "`cascade`.">:$cascade_levels));
+  let builders = [Attn_UndecidedBuilder<(ins), "",
+      ", /*cascade=*/CausalAttr(), /*cascade_levels=*/IntegerAttr()">];
   let results = (outs
     Res<Variadic<Attn_FloatTensor>, "The values that `finalize` yields: [b, h, "
         "rows, dv] per channel, [b, h, rows] in f32 per row; packed like the "
@@ -532,7 +594,10 @@ def Attn_PartialOp : Attn_ReductionOp<"partial"> {
     Arg<OptionalAttr<I64Attr>, "Number of parts, 1 or more, where it is known "
         "to the compiler; there is this or `parts`.">:$splits,
     Arg<OptionalAttr<I64Attr>, "The number of keys of a part is rounded up to "
-        "a multiple of this; 1 if absent.">:$granule));
+        "a multiple of this; 1 if absent.">:$granule), decisions);
+  let builders = [Attn_UndecidedBuilder<(ins "Value":$parts,
+      "IntegerAttr":$splits, "IntegerAttr":$granule),
+      ", parts, splits, granule">];
   let results = (outs
     Res<Variadic<Attn_FloatTensor>, "Unfinished states in f32, one tensor for "
         "each statistic, [splits, b, hq, sq], then one for each component, "
@@ -555,7 +620,7 @@ def Attn_ScoresOp : Attn_ReductionOp<"scores"> {
     It is the first kernel of attention as it is written down, and of the `naive`
     rung of the ladder (docs/Ladder.md).
 
-    With `attn.diagonals = n` (32, 64 or 128) scores are added up along diagonals
+    With `diagonals = n` (32, 64 or 128) scores are added up along diagonals
     instead, in blocks of n keys: with m = ceil(sk / n) n, element [b, h, t, c] of a
     result [b, hq, ceil(sq / n) n + m, n] is the sum over the live pairs of a key j
     with j mod n = c and the row i = j + t - m - c. So those with i - j = d are the
@@ -580,7 +645,12 @@ def Attn_ScoresOp : Attn_ReductionOp<"scores"> {
     # }
     ```
   }];
-  let arguments = commonArguments;
+  let arguments = !con(commonArguments, decisions, (ins
+    Arg<OptionalAttr<I64Attr>, "Keys of a block whose diagonals are added up: "
+        "32, 64 or 128; scores have places of their own if "
+        "absent.">:$diagonals));
+  let builders = [Attn_UndecidedBuilder<(ins), "",
+      ", /*diagonals=*/IntegerAttr()">];
   let results = (outs
     Res<Variadic<Attn_FloatTensor>, "One tensor [b, hq, sq, sk] of f32 for each "
         "score that the lift takes; pairs that the mask kills may hold "
@@ -678,83 +748,6 @@ def Attn_FinalizeOp : Attn_Op<"finalize", [
 // FusedOp
 //===----------------------------------------------------------------------===//
 
-def Attn_FusedOp : Attn_Op<"fused", [
-    SingleBlock, NoRegionArguments, RecursiveMemoryEffects,
-    DeclareOpInterfaceMethods<SymbolUserOpInterface>]> {
-  let summary = "Two reductions of the same pairs, which one kernel computes";
-  let description = [{
-    The body has an aggregate over keys and one over queries, and yields the
-    results of the first and then of the second: what both mean is what they
-    mean elsewhere. The first takes from its pairs nothing that the second does
-    not know: dots of the same rows, the same mask, weights that the second has
-    too, and values that are rows of the second. So each weight is computed
-    once, added up over queries in registers and over keys in memory. Gradients
-    of attention are such a pair, `dq` and `dk, dv`.
-
-    A batch and key head are one work item then, of n. The kernel runs where
-    `threads` threads with ceil(n / threads) items each do no more than 7 / 5 of
-    the work, which is what two kernels do; else these run. Sizes alone decide,
-    so that the same sizes give the same bits. On a GPU each tile of keys is a work
-    item, and `threads` says nothing. They add in turns, or in any order where both
-    aggregates have `attn.any_order`.
-
-    Example:
-
-    ```mlir
-    attn.monoid private @sum cocycle stats() components(value) outputs("o") {
-      lift {
-      ^bb0(%s: f32):
-        attn.yield %s : f32
-      }
-      finalize {
-      ^bb0(%v: f32):
-        attn.yield %v : f32
-      }
-    }
-    func.func @f(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>)
-        -> (tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>) {
-      %r:2 = attn.fused threads(2) {
-        %dq = attn.aggregate @sum
-            scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
-            values(%k : tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32>
-        %dk = attn.aggregate @sum
-            scores(%k, %q : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
-            values(%q : tensor<?x?x?x64xf32>) {side = #attn.side<queries>}
-            -> tensor<?x?x?x64xf32>
-        attn.yield %dq, %dk : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>
-      } : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>
-      return %r#0, %r#1 : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>
-    }
-    ```
-  }];
-  let arguments = (ins
-    Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Number of threads that share the "
-        "work items, by which sizes tell whether one kernel runs.">:$threads);
-  let results = (outs
-    Res<Variadic<Attn_FloatTensor>, "The results of the aggregate over keys, "
-        "then of the one over queries.">:$outputs);
-  let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = [{
-    `threads` `(` $threads `)` $body attr-dict `:` type($outputs)
-  }];
-  let hasRegionVerifier = 1;
-  let extraClassDeclaration = [{
-    /// The aggregates over keys and over queries.
-    AggregateOp getOverKeys();
-    AggregateOp getOverQueries();
-    /// A result of the aggregate over keys, from what the other one has: the
-    /// number of the component with its weight, and of the row operand that is
-    /// its value.
-    struct Term {
-      unsigned weight, operand;
-    };
-    /// The terms of two aggregates; or nothing, and why they have none.
-    static ::llvm::SmallVector<Term> findTerms(AggregateOp overKeys,
-                                               AggregateOp overQueries,
-                                               std::string &why);
-  }];
-}
-
 def Attn_YieldOp : Attn_Op<"yield", [
     Pure, Terminator, ReturnLike,
     ParentOneOf<["MonoidOp", "AttentionOp", "AggregateOp", "PartialOp",
@@ -768,6 +761,7 @@ def Attn_YieldOp : Attn_Op<"yield", [
 }
 
 include "attn/Dialect/Attn/IR/AttnCacheOps.td"
+include "attn/Dialect/Attn/IR/AttnFusedOp.td"
 include "attn/Dialect/Attn/IR/AttnUnfoldOp.td"
 
 #endif // ATTN_DIALECT_ATTN_IR_ATTNOPS_TD

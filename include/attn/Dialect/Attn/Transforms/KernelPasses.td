@@ -20,7 +20,7 @@ def AttnPackHeadsPass : Pass<"attn-pack-heads", "::mlir::ModuleOp"> {
   let description = [{
     Expects: reductions with schedules.
 
-    Produces: `attn.packed_heads` on those whose schedule says `pack_heads`.
+    Produces: `packed_heads` on those whose schedule says `pack_heads`.
     `attn-tile` makes two kernels of them: one of tiles whose rows are those of
     all query heads of a key head, a view of queries and results, which reads a
     tile of keys once for all of them; and one of tiles for each head. Which of
@@ -85,7 +85,7 @@ def AttnPackHeadsPass : Pass<"attn-pack-heads", "::mlir::ModuleOp"> {
       %o = attn.aggregate @sum
           scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
           values(%v : tensor<?x?x?x64xf32>)
-          {attn.packed_heads, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, pack_heads = true>}
+          {packed_heads, schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, pack_heads = true>}
           -> tensor<?x?x?x64xf32>
       return %o : tensor<?x?x?x64xf32>
     }
@@ -111,7 +111,7 @@ def AttnListKeyTilesPass : Pass<"attn-list-key-tiles", "::mlir::ModuleOp"> {
   let description = [{
     Expects: reductions with schedules, and a target.
 
-    Produces: `attn.listed_keys` on each `attn.aggregate` for warpgroups whose
+    Produces: `listed_keys` on each `attn.aggregate` for warpgroups whose
     mask has tiles that the bounds of its keys do not tell apart, as documents'
     ids or a union of windows (block-sparse attention). `attn-tile` puts two
     kernels before it. They find, once for all heads that share the mask, which
@@ -121,7 +121,7 @@ def AttnListKeyTilesPass : Pass<"attn-list-key-tiles", "::mlir::ModuleOp"> {
     read an element for each pair of a row and a key, it has all elements of the
     mask, packed, and the reduction reads no more than these. Where registers have
     room for what the mask reads of keys, beside scores, weights and sums,
-    `attn.held_samples` says that it stays there for a tile.
+    `held_samples` says that it stays there for a tile.
 
     Without the attribute the reduction asks of each tile between the bounds
     whether anything in it is live.
@@ -194,7 +194,7 @@ def AttnListKeyTilesPass : Pass<"attn-list-key-tiles", "::mlir::ModuleOp"> {
       %o = attn.aggregate @sum
           scores(%q, %k : tensor<?x?x?x64xbf16>, tensor<?x?x?x64xbf16>)
           values(%v : tensor<?x?x?x64xbf16>) captures(%ids : tensor<?xi32>)
-          {attn.held_samples, attn.listed_keys = "tiles",
+          {held_samples, listed_keys = #attn.listed_keys<tiles>,
            schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>}
           mask {
           ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %id: tensor<?xi32>):

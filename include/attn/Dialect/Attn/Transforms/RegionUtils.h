@@ -71,6 +71,8 @@ bool dependsOn(Value value, Value argument);
 /// Whether `mask` (b, h, i, j, captures) leaves a row the key of its own number
 /// alone, so that memory bounds the reduction.
 bool isDiagonal(Region &mask);
+/// Keys of a block whose diagonals `op`, of attn.scores, adds up; or 0.
+int64_t diagonalsOf(Operation *op);
 
 } // namespace mlir::attn
 

@@ -314,7 +314,7 @@ def AttnOnlineFormPass : Pass<"attn-online-form", "::mlir::ModuleOp"> {
     Expects: `attn.aggregate` and `attn.partial`, whose monoids obey their laws,
     and a target.
 
-    Produces: `attn.exponent` on those of the form of online softmax: a cocycle
+    Produces: `exponent` on those of the form of online softmax: a cocycle
     with one f32 statistic, which is the score, is combined by a maximum and
     starts at -inf; with factors exp(from - to) or exp2(from - to); and with
     weights that do not need the score, or that it tells wherever they count. Kernels then evaluate a weight as exp2 of
@@ -414,7 +414,7 @@ def AttnOnlineFormPass : Pass<"attn-online-form", "::mlir::ModuleOp"> {
         -> tensor<?x?x?x128xbf16> {
       %o = attn.aggregate @softmax
           scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
-          values(%v : tensor<?x?x?x128xbf16>) {attn.exponent = "fused"}
+          values(%v : tensor<?x?x?x128xbf16>) {exponent = #attn.exponent<fused>}
           -> tensor<?x?x?x128xbf16>
       return %o : tensor<?x?x?x128xbf16>
     }
@@ -446,7 +446,7 @@ def AttnFoldScalePass : Pass<"attn-fold-scale", "::mlir::ModuleOp"> {
     Expects: `attn.aggregate` and `attn.partial` in online form
     (attn-online-form), and a target.
 
-    Produces: `attn.score_unit` on those whose score is a factor times the dot,
+    Produces: `score_unit` on those whose score is a factor times the dot,
     the factor a positive constant or the same for all pairs of a block. The
     maximum commutes with it, and the exponential's k takes it: no element is
     multiplied. The sign of a run-time factor, or all of it where it is 0 or NaN,
@@ -495,7 +495,7 @@ def AttnFoldScalePass : Pass<"attn-fold-scale", "::mlir::ModuleOp"> {
       %o = attn.aggregate @softmax
           scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
           values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
-          {attn.exponent = "fused"} score {
+          {exponent = #attn.exponent<fused>} score {
           ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
             %x = arith.mulf %s, %c : f32
             attn.yield %x : f32
@@ -547,7 +547,7 @@ def AttnFoldScalePass : Pass<"attn-fold-scale", "::mlir::ModuleOp"> {
       %o = attn.aggregate @softmax
           scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
           values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
-          {attn.exponent = "fused", attn.score_unit} score {
+          {exponent = #attn.exponent<fused>, score_unit} score {
           ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
             %x = arith.mulf %s, %c : f32
             attn.yield %x : f32
@@ -580,7 +580,7 @@ def AttnFoldLinearBiasPass : Pass<"attn-fold-linear-bias", "::mlir::ModuleOp"> {
     Expects: `attn.aggregate` and `attn.partial` in online form with schedules,
     and a target.
 
-    Produces: `attn.linear_bias` on those whose products are of warpgroups, with
+    Produces: `linear_bias` on those whose products are of warpgroups, with
     peeled whole tiles, and whose score is k * dot + rest, with k and what the
     rest grows by from key to key the same for all rows of a block: as with
     ALiBi. The product of a whole tile adds what the rest grows by (the `ramp` of
@@ -631,7 +631,7 @@ def AttnFoldLinearBiasPass : Pass<"attn-fold-linear-bias", "::mlir::ModuleOp"> {
       %o = attn.aggregate @softmax
           scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
           values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
-          {attn.exponent = "fused", schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>} score {
+          {exponent = #attn.exponent<fused>, schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>} score {
           ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
             %x = arith.sitofp %j : i32 to f32
             %y = arith.mulf %x, %c : f32
@@ -685,7 +685,7 @@ def AttnFoldLinearBiasPass : Pass<"attn-fold-linear-bias", "::mlir::ModuleOp"> {
       %o = attn.aggregate @softmax
           scores(%q, %k : tensor<?x?x?x128xbf16>, tensor<?x?x?x128xbf16>)
           values(%v : tensor<?x?x?x128xbf16>) captures(%scale : f32)
-          {attn.exponent = "fused", attn.linear_bias, schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>} score {
+          {exponent = #attn.exponent<fused>, linear_bias, schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128>} score {
           ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %c: f32):
             %x = arith.sitofp %j : i32 to f32
             %y = arith.mulf %x, %c : f32

@@ -214,7 +214,7 @@ def AttnSharePrefixesPass : Pass<"attn-share-prefixes", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `attn.aggregate` over pages; those whose schedule has `share = n`,
     n > 0, are rewritten, others left alone. What such an operation is,
-    `whyNotShared` says; `attn.cascade` says which keys its rows see.
+    `whyNotShared` says; `cascade` says which keys its rows see.
     Produces: `attn.share` with n levels, an `attn.partial` over the keys of the
     groups for their rows, without a schedule, and one over the keys that each
     sequence has for itself, whose mask has the first of them; `attn.combine` of
@@ -251,7 +251,7 @@ def AttnSharePrefixesPass : Pass<"attn-share-prefixes", "::mlir::ModuleOp"> {
             scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x16x64xf16>)
             values(%v : tensor<?x?x16x64xf16>)
             key_source(paged %table, lengths %lengths : tensor<?x?xi32>, tensor<?xi32>)
-            {attn.cascade = #attn.causal<none>, attn.cascade_levels = 1 : i64,
+            {cascade = #attn.causal<none>, cascade_levels = 1 : i64,
              schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 64, share = 1>}
             -> tensor<?x?x?x64xf16>
         return %o : tensor<?x?x?x64xf16>
@@ -433,8 +433,8 @@ def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
     of keys, whose tiles this pass sets; others keep two kernels, which add
     nothing in memory. Its blocks add in turns, where the mask's bounds hold for
     all positions and rows have 64 or 128 channels, or with `attn.any_order` in
-    any order. In turns it is for sizes that gain (`attn.turn_sizes`, measured);
-    the same plan has two kernels for others (`attn.two_kernels`). In any order
+    any order. In turns it is for sizes that gain (`turn_sizes`, measured);
+    the same plan has two kernels for others (`two_kernels`). In any order
     the sum over keys may also join one of two sums over queries, where rows of
     192 channels leave no registers for both: the other has a kernel of its own.
 
