@@ -74,7 +74,7 @@ def AttnRelaxMaximumPass : Pass<"attn-relax-maximum", "::mlir::ModuleOp"> {
 
     Numerics: none but where a score is NaN, which outputs are then as well.
 
-    Fails when: never.
+    Fails when: the module's `attn.target` is unknown.
   }];
   let options = [
     Option<"explain", "explain", "bool", "false",

@@ -50,8 +50,11 @@ def AttnSetTargetPass : Pass<"attn-set-target", "::mlir::ModuleOp"> {
 def AttnApplyRungPass : Pass<"attn-apply-rung", "::mlir::ModuleOp"> {
   let summary = "Rewrite reductions as an older algorithm computes them";
   let description = [{
-    Of a reduction with `attn.rung = #attn.rung<...>` it makes what that rung of
-    the ladder is (docs/Ladder.md), by rewrites that laws of its monoid license:
+    Expects: `attn.aggregate`, some with `attn.rung = #attn.rung<...>` and no
+    schedule, and a target.
+
+    Produces: of each of those what that rung of the ladder is (docs/Ladder.md),
+    by rewrites that laws of its monoid license:
 
     - `naive`: the scores in memory (`attn.scores`), a traversal of them for the
       statistics, and one for the sums. By the cocycle law.
@@ -68,6 +71,58 @@ def AttnApplyRungPass : Pass<"attn-apply-rung", "::mlir::ModuleOp"> {
 
     A monoid without statistics has nothing to look for ahead of its sums: `safe`
     and `lazy` leave it as it is.
+
+    Example: two traversals of the keys
+
+    ```mlir
+    attn.monoid private @mean cocycle stats(f32) components(value, unit)
+        outputs("o") {
+      identity {
+        %e = arith.constant 0xFF800000 : f32
+        attn.yield %e : f32
+      }
+      combine {
+      ^bb0(%a: f32, %b: f32):
+        %c = arith.maximumf %a, %b : f32
+        attn.yield %c : f32
+      }
+      rescale {
+      ^bb0(%from: f32, %to: f32):
+        %d = arith.subf %from, %to : f32
+        %r = math.exp %d : f32
+        attn.yield %r : f32
+      }
+      lift {
+      ^bb0(%s: f32):
+        %one = arith.constant 1.0 : f32
+        attn.yield %s, %one, %one : f32, f32, f32
+      }
+      finalize {
+      ^bb0(%c: f32, %v: f32, %n: f32):
+        %o = arith.divf %v, %n : f32
+        attn.yield %o : f32
+      }
+    }
+    func.func @f(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                 %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+      %o = attn.aggregate @mean
+          scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+          values(%v : tensor<?x?x?x64xf32>) {attn.rung = #attn.rung<safe>}
+          -> tensor<?x?x?x64xf32>
+      return %o : tensor<?x?x?x64xf32>
+    }
+    ```
+
+    @mean_statistics has the largest score of each row, which @mean_sums measures
+    weights from.
+
+    Numerics: not bit for bit: the sums are those of the rung's own order and
+    reference point. `online`, `fa2` and `fa3` change nothing.
+
+    Fails when: an operation with a rung has a schedule, reduces over queries,
+    turns rows or is in `attn.fused`; its monoid lacks the law that the rung
+    needs; an output shows the point that `lazy` measures from; or the target has
+    nothing that `fa3` runs beside other work.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
     "::mlir::math::MathDialect", "::mlir::tensor::TensorDialect"];
@@ -134,7 +189,9 @@ def AttnChooseSchedulePass
 
     Numerics: none here; the sizes decide how later passes reassociate.
     Fails when: the monoid's symbol is absent, the target is unknown, or a given
-    schedule keeps more on chip than any scratch allows.
+    schedule keeps more on chip than any scratch allows, or has the rows of a
+    warpgroup where warps alone reduce: keys that take each other's gates, or
+    enter the state one by one.
   }];
   let options = [
     Option<"explain", "explain", "bool", "false",
@@ -407,6 +464,10 @@ def AttnSeparateSumsPass : Pass<"attn-separate-sums", "::mlir::ModuleOp"> {
     ```
 
     @keys_dk has both dots, and @keys_dv the first one.
+
+    Numerics: bit for bit, where the tiles that are chosen are those of before.
+
+    Fails when: the module's `attn.target` is unknown.
   }];
   let options = [Option<"explain", "explain", "bool", "false",
                         "Say what becomes several reductions.">];
@@ -432,7 +493,7 @@ def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
     kernel, of rows of up to 128 channels of 16 bits and masks that are intervals
     of keys, whose tiles this pass sets; others keep two kernels, which add
     nothing in memory. Its blocks add in turns, where the mask's bounds hold for
-    all positions and rows have 64 or 128 channels, or with `attn.any_order` in
+    all positions and rows have 64 or 128 channels, or with `any_order` in
     any order. In turns it is for sizes that gain (`turn_sizes`, measured);
     the same plan has two kernels for others (`two_kernels`). In any order
     the sum over keys may also join one of two sums over queries, where rows of

@@ -35,6 +35,8 @@ def TileExpandSourcesPass : Pass<"tile-expand-sources", "::mlir::ModuleOp"> {
     }
     ```
 
+    Numerics: bit for bit.
+
     Fails when: never.
   }];
   let dependentDialects = ["::mlir::arith::ArithDialect",
@@ -56,6 +58,22 @@ def TileCountTrafficPass : Pass<"tile-count-traffic", "::mlir::ModuleOp"> {
     What is counted goes between memory and the tiles of a kernel, as though no
     cache had anything of the tile before: traffic as the analysis of algorithms
     for two levels of memory has it. The code is for this process alone.
+
+    Example: before
+
+    ```mlir
+    tile.kernel @kernel(%k: memref<?x64xf32, strided<[?, 1]>>, %n: index,
+                        %block: index) {
+      %zero = arith.constant 0 : index
+      %tile = tile.load %k[%block, %zero] rows(%zero to %n)
+          : memref<?x64xf32, strided<[?, 1]>> -> !tile.tile<16x64xf32>
+      tile.return
+    }
+    ```
+
+    Numerics: bit for bit.
+
+    Fails when: never.
   }];
   let options = [
     Option<"address", "address", "uint64_t", "0",
@@ -105,7 +123,8 @@ def TileExpandMathPass : Pass<"tile-expand-math", "::mlir::ModuleOp"> {
     bf16 operands that have 2^-9; elsewhere an odd rational function of degree 13
     over 6 on [-7.9, 7.9], at most 3e-7.
 
-    Fails when: never; an operation without an expansion is left alone.
+    Fails when: the target is no CPU. An operation without an expansion is left
+    alone.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",
@@ -215,7 +234,9 @@ def TileEstimateCyclesPass : Pass<"tile-estimate-cycles", "::mlir::ModuleOp"> {
     }
     ```
 
-    Fails when: the target is none of a CPU.
+    Numerics: bit for bit; nothing changes.
+
+    Fails when: the target is no CPU.
   }];
   let options = [
     Option<"target", "target", "std::string", "\"\"",

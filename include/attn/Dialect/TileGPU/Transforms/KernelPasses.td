@@ -328,7 +328,7 @@ def TileGpuStageEpiloguePass : Pass<"tile-gpu-stage-epilogue", "::mlir::ModuleOp
 
     Numerics: no effect.
 
-    Fails when: never.
+    Fails when: the module's `attn.target` is unknown.
   }];
   let dependentDialects = [
     "::mlir::tile_gpu::TileGPUDialect", "::mlir::arith::ArithDialect",
