@@ -21,7 +21,6 @@
 #include "TileSteps.h"
 #include "TurnRows.h"
 #include "attn/Analysis/FewRows.h"
-#include "attn/Dialect/Tile/IR/NotCleared.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -117,7 +116,7 @@ static void loadKeys(ReductionContext &ctx, const KeyTile &tile,
         upper, live, /*vector=*/false);
     // Rows that show what is outside a window are done again.
     if (ctx.form.masksLate && lower && !live)
-      loaded->setAttr(tile::notClearedName, ctx.b.getUnitAttr());
+      loaded.setNotCleared(true);
     return loaded;
   };
   if (turnsRows(ctx))

@@ -5,7 +5,6 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Tile/IR/NotCleared.h"
 #include "attn/Dialect/Tile/IR/Tile.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -49,14 +48,6 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
     if (!isa<arith::SIToFPOp>(op) || !isa<UnitAttr>(attr.getValue()))
       return op->emitOpError("expected tile.approximate to be a unit attribute "
                              "of arith.sitofp");
-    return success();
-  }
-  if (attr.getName() == notClearedName) {
-    auto load = dyn_cast<LoadOp>(op);
-    if (!load || !load.getUpper() || load.getLive() ||
-        !isa<UnitAttr>(attr.getValue()))
-      return op->emitOpError("expected tile.not_cleared to be a unit attribute "
-                             "of a tile.load with bounds alone");
     return success();
   }
   if (attr.getName() == planName) {

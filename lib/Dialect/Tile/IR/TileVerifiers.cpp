@@ -14,17 +14,13 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/Support/InterleavedRange.h"
 
 using namespace mlir;
 using namespace mlir::tile;
 
 static std::string printTypes(TypeRange types) {
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  stream << '(';
-  llvm::interleaveComma(types, stream);
-  stream << ')';
-  return text;
+  return '(' + llvm::interleaved(types).str() + ')';
 }
 
 static TileType tileOf(Value value) { return cast<TileType>(value.getType()); }
@@ -123,6 +119,8 @@ LogicalResult LoadOp::verify() {
                           getVector(), getType(), static_cast<bool>(getLower()),
                           static_cast<bool>(getUpper()), getTransposed())))
     return failure();
+  if (getNotCleared() && (!getUpper() || getLive()))
+    return emitOpError("expected not_cleared with bounds, and without live");
   // (C6)
   if (!getLive())
     return success();

@@ -11,7 +11,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpecializeWarps.h"
-#include "attn/Dialect/Tile/IR/NotCleared.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 
@@ -32,8 +31,7 @@ bool Consumer::endsWithTensor(Value upper) {
 /// Tensor copies fill with zeros beyond the tensor only.
 void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
   if (!(ring.isValue || ring.isWhole) ||
-      (!load.getUpper() && !load.getLive()) ||
-      load->hasAttr(tile::notClearedName))
+      (!load.getUpper() && !load.getLive()) || load.getNotCleared())
     return;
   // Up to 64 columns they are cleared all the same: without that code ptxas
   // gave the loop over whole tiles another order, and d = 64 was slower

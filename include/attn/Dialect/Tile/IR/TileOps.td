@@ -80,7 +80,10 @@ def Tile_LoadOp : Tile_Op<"load", [AttrSizedOperandSegments]> {
     Arg<UnitAttr, "The rows are others in each step over keys, and are copied "
         "ahead with the keys of the step.">:$moves,
     Arg<UnitAttr, "Memory has the elements in the order of registers "
-        "(FragmentOrder.h).">:$fragment_order);
+        "(FragmentOrder.h).">:$fragment_order,
+    Arg<UnitAttr, "Rows outside the bounds may hold what memory does: who "
+        "reads them meets them with 0, and looks for a NaN. Goes with "
+        "`lower`, without `live`.">:$not_cleared);
   let results = (outs
     Res<Tile_TileType, "The tile; its type says how many rows and columns are "
         "read.">:$result);
