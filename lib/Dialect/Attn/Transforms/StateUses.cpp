@@ -271,16 +271,24 @@ bool mlir::attn::anchorIsFree(Operation *op, MonoidOp monoid) {
   });
 }
 
-SmallVector<AnchorUse> mlir::attn::findAnchorUses(AggregateOp op,
-                                                  MonoidOp monoid) {
-  Region &own = op.getFinalize();
-  Region &finalize = own.empty() ? monoid.getFinalize() : own;
+namespace {
+/// What the outputs of a finalize region show of the reference point of sums.
+struct AnchorUses {
+  /// Of each output whether it reads sums and is not gauge invariant.
+  std::vector<bool> shown;
+  /// Whether an output that is not gauge invariant reads the statistic.
+  bool showsStat = false;
+};
+} // namespace
+
+/// `region` may be empty: the monoid's own.
+static AnchorUses findAnchorUses(MonoidOp monoid, Region &region) {
+  Region &finalize = region.empty() ? monoid.getFinalize() : region;
   auto stats = finalize.getArguments().take_front(monoid.getNumStats());
   auto sums = finalize.getArguments().slice(monoid.getNumStats(),
                                             monoid.getNumComponents());
   auto report = ::attn::checkFinalize(monoid, finalize);
-  SmallVector<AnchorUse> uses;
-  bool showsStat = false;
+  AnchorUses uses;
   for (auto [i, output] : llvm::enumerate(getYielded(finalize))) {
     auto reads = [&, output = output](ValueRange arguments) {
       return llvm::any_of(arguments, [&](Value argument) {
@@ -288,12 +296,24 @@ SmallVector<AnchorUse> mlir::attn::findAnchorUses(AggregateOp op,
       });
     };
     bool isInvariant = succeeded(report) && report->gaugeInvariant[i];
-    showsStat |= !isInvariant && reads(stats);
-    uses.push_back(isInvariant || !reads(sums) ? AnchorUse::None
-                                               : AnchorUse::Maximum);
+    uses.showsStat |= !isInvariant && reads(stats);
+    uses.shown.push_back(!isInvariant && reads(sums));
   }
-  // Beside a statistic that is shown, sums are a state with it.
-  if (showsStat)
-    llvm::replace(uses, AnchorUse::Maximum, AnchorUse::Statistic);
   return uses;
+}
+
+std::vector<bool> mlir::attn::findAnchorShown(AggregateOp op, MonoidOp monoid) {
+  return findAnchorUses(monoid, op.getFinalize()).shown;
+}
+
+bool mlir::attn::sumsAreAtMaximum(Operation *op, MonoidOp monoid) {
+  auto regions = finalizers(op);
+  bool isShown = false;
+  for (Region *region : regions.value_or(SmallVector<Region *>())) {
+    AnchorUses uses = findAnchorUses(monoid, *region);
+    if (uses.showsStat)
+      return false;
+    isShown |= llvm::is_contained(uses.shown, true);
+  }
+  return isShown;
 }

@@ -70,20 +70,17 @@ bool mayDropNaN(Operation *op, MonoidOp monoid);
 /// (see gaugeInvariant), and dead rows are known by a sum of units.
 bool anchorIsFree(Operation *op, MonoidOp monoid);
 
-/// What an output shows of the reference point that sums have.
-enum class AnchorUse {
-  /// It reads none, or is gauge invariant.
-  None,
-  /// It reads sums, and no output shows the statistic: they are to be at the
-  /// row's greatest score, as exact as sums know it. So the mean distance from
-  /// it is 0 of one key, whatever the score is rounded by as a number of f32.
-  Maximum,
-  /// They are to be at the statistic, as it is rounded, as in a state that is
-  /// kept for a backward pass.
-  Statistic
-};
-/// The same of each output of an aggregate.
-SmallVector<AnchorUse> findAnchorUses(AggregateOp op, MonoidOp monoid);
+/// For each output of an aggregate whether it shows which reference point the
+/// sums have, as a state that is kept for a backward pass does: it reads them,
+/// and is not gauge invariant.
+std::vector<bool> findAnchorShown(AggregateOp op, MonoidOp monoid);
+
+/// Whether outputs of a reduction's states show the reference point of the
+/// sums, and none shows the statistic. It is then the row's greatest score, as
+/// exact as the sums know it: the mean distance from it is 0 of one key,
+/// whatever the score is rounded by as a number of f32. Else it is the
+/// statistic as rounded.
+bool sumsAreAtMaximum(Operation *op, MonoidOp monoid);
 
 /// What keeps the maximum of a reduction from being relaxed, or nothing
 /// (RelaxMaximum.cpp).

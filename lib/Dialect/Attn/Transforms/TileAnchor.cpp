@@ -427,13 +427,11 @@ Value mlir::attn::inScoreUnits(ReductionContext &ctx, Value stat, Value row) {
 
 /// Within a map: what sums at the reference point of `stat`, as they are held
 /// here, are multiplied by to have it at `score`, which `stat` stands for; an
-/// exponent of 2. It is what the products of stat with k and, where
-/// `isRounded`, with the unit are rounded by, and those are exact to twice the
-/// precision. That k is rounded itself is nothing: all
-/// differences of scores are. Rows far from 0 have nothing to tell the points
-/// apart by.
-static Value gapOfAnchor(ReductionContext &ctx, Value score, Value stat,
-                         bool isRounded = true) {
+/// exponent of 2. It is what the products of stat with k and, where sums are at
+/// the statistic as rounded, with the unit are rounded by, and those are exact
+/// to twice the precision. That k is rounded itself is nothing: all differences
+/// of scores are. Rows far from 0 have nothing to tell the points apart by.
+static Value gapOfAnchor(ReductionContext &ctx, Value score, Value stat) {
   if (!ctx.form.fused && !ctx.form.unit)
     return ctx.f32(0.0f);
   auto residue = [&](Value x, Value y, Value product) -> Value {
@@ -445,7 +443,7 @@ static Value gapOfAnchor(ReductionContext &ctx, Value score, Value stat,
   Value gap = ctx.f32(0.0f);
   if (ctx.form.fused)
     gap = arith::NegFOp::create(ctx.b, residue(stat, k, t));
-  if (ctx.form.unit && isRounded)
+  if (ctx.form.unit && !ctx.form.atMaximum)
     gap = math::FmaOp::create(ctx.b, residue(stat, ctx.form.unit, score),
                               ctx.f32(ctx.form.base), gap);
   Value none =
@@ -523,16 +521,15 @@ SmallVector<Value> mlir::attn::fromReferencePoint(ReductionContext &ctx,
 }
 
 SmallVector<Value> mlir::attn::toReferencePoint(ReductionContext &ctx,
-                                                ValueRange state,
-                                                bool atStatistic) {
-  if (!ctx.form.fused && !(ctx.form.unit && atStatistic))
+                                                ValueRange state) {
+  if (!ctx.form.fused && (!ctx.form.unit || ctx.form.atMaximum))
     return fromExponents(ctx, state);
   Type rowType = state[0].getType();
   SmallVector<Type> types(3, rowType);
   SmallVector<Value> row =
       ctx.map(state[0], types, [&](Value row, Value, ValueRange x) {
         Value score = inScoreUnits(ctx, x[0], row);
-        Value gap = gapOfAnchor(ctx, score, x[0], atStatistic);
+        Value gap = gapOfAnchor(ctx, score, x[0]);
         return SmallVector<Value>{score, math::Exp2Op::create(ctx.b, gap), gap};
       });
   SmallVector<Value> exact =

@@ -70,10 +70,8 @@ Value inScoreUnits(ReductionContext &ctx, Value stat, Value row);
 /// is held here.
 SmallVector<Value> fromReferencePoint(ReductionContext &ctx, ValueRange state);
 /// Parts meet other parts, so their statistic must be the exact reference
-/// point of their sums. Not `atStatistic`: sums are at the row's greatest
-/// score, which the statistic is rounded from.
-SmallVector<Value> toReferencePoint(ReductionContext &ctx, ValueRange state,
-                                    bool atStatistic = true);
+/// point of their sums; of those `atMaximum` up to what it is rounded by.
+SmallVector<Value> toReferencePoint(ReductionContext &ctx, ValueRange state);
 
 } // namespace mlir::attn
 

@@ -41,8 +41,10 @@ void mlir::attn::readForm(ReductionContext &ctx) {
       ctx.form.exponential && weightsFollowStatistic(ctx.monoid);
   if (!scoreIsStatistic(ctx.monoid) && !ctx.form.weighsLate)
     return;
-  if (ctx.form.exponential)
+  if (ctx.form.exponential) {
     ctx.form.distances = findDistances(ctx.monoid);
+    ctx.form.atMaximum = sumsAreAtMaximum(ctx.op, ctx.monoid);
+  }
   ctx.form.deadIsNatural = true;
   ctx.form.dotIsStat = scoreIsDot(ctx.reduction);
   Region &score = ctx.reduction.getScoreBody();

@@ -157,26 +157,24 @@ static void storeOutputs(ReductionContext &ctx, ValueRange state,
     return ctx.storeFinalized(own, mergeAll(ctx, exact),
                               ctx.reduction.getCaptureOperands(), outputs);
   }
-  SmallVector<AnchorUse> uses(outputs.size(), AnchorUse::None);
+  std::vector<bool> showsAnchor(outputs.size(), false);
   if (ctx.form.exponential && (ctx.form.fused || ctx.form.unit))
-    uses = findAnchorUses(aggregate, ctx.monoid);
-  // The outputs of one use.
-  auto select = [&](AnchorUse use) {
+    showsAnchor = findAnchorShown(aggregate, ctx.monoid);
+  // The outputs that show it, or the others.
+  auto select = [&](bool shown) {
     SmallVector<Value> some(outputs);
     for (size_t i = 0; i < some.size(); ++i)
-      if (uses[i] != use)
+      if (showsAnchor[i] != shown)
         some[i] = Value();
     return some;
   };
   ctx.storeFinalized(
       own, fromExponents(ctx, state), ctx.reduction.getCaptureOperands(),
-      select(AnchorUse::None),
+      select(false),
       [&](Value stat, Value row) { return inScoreUnits(ctx, stat, row); });
-  for (AnchorUse use : {AnchorUse::Maximum, AnchorUse::Statistic})
-    if (llvm::is_contained(uses, use))
-      ctx.storeFinalized(
-          own, toReferencePoint(ctx, state, use == AnchorUse::Statistic),
-          ctx.reduction.getCaptureOperands(), select(use));
+  if (llvm::is_contained(showsAnchor, true))
+    ctx.storeFinalized(own, toReferencePoint(ctx, state),
+                       ctx.reduction.getCaptureOperands(), select(true));
 }
 
 SmallVector<Value>

@@ -175,6 +175,9 @@ struct ScoreForm : ScoreUnit {
   /// The mask acts on weights, not on statistics: the anchor of a row may be
   /// that of a dead key, and rows whose sums it makes faint are done again.
   bool masksLate = false;
+  /// Sums are at the row's greatest score, which the statistic is rounded from
+  /// (see `sumsAreAtMaximum`).
+  bool atMaximum = false;
   /// Weights that need the score are computed with the factor, from the
   /// statistic.
   bool weighsLate = false;
