@@ -84,7 +84,8 @@ void LawChecker::findNaNProperties() {
 }
 
 /// Threshold, in float32. Scores are the threshold itself, its neighbour, and
-/// any that are below; states are of enough keys to have one.
+/// any that are below; states are of enough keys to have one. The lowest number
+/// stands for "none yet", and is asked nothing: a key of that score may count.
 void LawChecker::findThreshold() {
   if (!algebra.isGeneral || algebra.numScores != 1 || algebra.numValues)
     return;
@@ -104,7 +105,7 @@ void LawChecker::findThreshold() {
       number.f = float(number.f);
     for (unsigned i = 0; i < size; ++i) {
       double least = state[i].f;
-      if (!holds[i] || !(std::fabs(least) <= largestFloat))
+      if (!holds[i] || !(std::fabs(least) < largestFloat))
         continue;
       double below = std::nextafterf(float(least), -largestFloat);
       double far = least - std::fabs(random.within(16.0));

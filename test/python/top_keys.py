@@ -34,6 +34,15 @@ def top_keys(q, k, count, **more):
     return results[..., 0::2], results[..., 1::2].astype("i4")
 
 
+def check_path():
+    """Keys are compared side by side, and are not folded one by one."""
+    x = np.zeros((1, 1, 64, 64), "f4")
+    for count in (1, 2, 8):
+        kernel = attn.compile(x, x, None, monoid=_selection._monoid(count))
+        assert "threshold in state %d" % (2 * count - 2) in kernel.explain(), \
+            kernel.explain()
+
+
 def check_smallest_scores(count=3):
     """Masks of finfo.min leave their keys in the row, behind all others."""
     lowest = np.finfo("f4").min
@@ -87,6 +96,8 @@ def check(count, heads, rows, keys, depth, live=None, dtype="f4", **more):
 
 i, j = np.arange(40)[:, None], np.arange(300)
 few = {"rows": 40, "keys": 300, "depth": 32}
+if not emulated:
+    check_path()
 check_smallest_scores()
 check(8, 2, **few)
 check(3, 2, live=j <= i, causal="top_left", **few)

@@ -161,16 +161,19 @@ void ThresholdFold::maskScores() {
   scores = map.getResult(0);
 }
 
-/// The threshold; -inf where it is no number, since every key passes that.
+/// The threshold; -inf where it is no number or the lowest one, since every key
+/// passes these.
 Value ThresholdFold::floorOf(Value least) {
   return createMap(b, loc, TypeRange(least.getType()), least,
                    [&](ValueRange x) {
                      Value none =
                          constant(-std::numeric_limits<float>::infinity());
-                     Value isNumber = arith::CmpFOp::create(
-                         b, loc, arith::CmpFPredicate::ORD, x[2], x[2]);
+                     Value lowest =
+                         constant(std::numeric_limits<float>::lowest());
+                     Value isOne = arith::CmpFOp::create(
+                         b, loc, arith::CmpFPredicate::OGT, x[2], lowest);
                      return SmallVector<Value>{
-                         arith::SelectOp::create(b, loc, isNumber, x[2], none)};
+                         arith::SelectOp::create(b, loc, isOne, x[2], none)};
                    })
       .getResult(0);
 }

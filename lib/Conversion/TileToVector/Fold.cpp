@@ -76,7 +76,21 @@ static LogicalResult lowerThresholdFold(VectorContext &ctx, FoldOp op,
     ctx.buffers[result] = ctx.allocate(cast<TileType>(result.getType()));
   LogicalResult status = success();
   Value r;
+  // The threshold; the lowest number lets in every key.
+  auto constant = [&](float value) -> Value {
+    return arith::ConstantOp::create(ctx.builder, loc,
+                                     ctx.builder.getF32FloatAttr(value));
+  };
+  auto floorOf = [&](Value least) -> Value {
+    Value isNone = arith::CmpFOp::create(
+        ctx.builder, loc, arith::CmpFPredicate::OLE, least,
+        constant(std::numeric_limits<float>::lowest()));
+    return arith::SelectOp::create(
+        ctx.builder, loc, isNone,
+        constant(-std::numeric_limits<float>::infinity()), least);
+  };
   auto passes = [&](Value c, int64_t count, Value least) -> Value {
+    least = floorOf(least);
     auto read = [&](Value tile) -> Value {
       if (count > 1)
         return ctx.loadVector(ctx.buffer(tile), {r, c}, count);
