@@ -59,7 +59,7 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
 // CHECK: attn.fused threads(1) {
 // CHECK: attn.aggregate @full_queries {{.*}}any_order
 // CHECK: attn.aggregate @full_keys {{.*}}any_order
-// CHECK-SAME: schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, {{.*}}stages = 2, section = 32, section_keys = 16896
+// CHECK-SAME: schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, {{.*}}stages = 2, turns = products, section = 32, section_keys = 16896
 
 // TILE-LABEL: func.func @full_backward(
 // TILE: %[[SUMS:.*]] = tile.workspace({{.*}}) : memref<?x?x?x64xf32>

@@ -252,3 +252,28 @@ tile_gpu.kernel @another_loop() {
   }
   tile_gpu.return
 }
+
+// -----
+
+// The others give their parts when they have had the turn.
+tile_gpu.kernel @parts_within() {
+  %c0 = arith.constant 0 : i32
+  %c64 = arith.constant 64 : i32
+  %zero = arith.constant 0.0 : f32
+  %turns = tile_gpu.barrier.create warps(8) each(2)
+  %ring = tile_gpu.ring.create exchange producers(8) : !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+  tile_gpu.role "compute" warpgroups(2) {
+  ^bb0(%wg: i32):
+    %x = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.frag<64x64xf32, acc>
+    %part = tile_gpu.frag.convert %x : !tile_gpu.frag<64x64xf32, acc> -> !tile_gpu.frag<64x64xbf16, a>
+    %col = arith.muli %wg, %c64 : i32
+    tile_gpu.turn.wait %turns[%wg]
+    // expected-note @below {{own part given here}}
+    tile_gpu.exchange %part, %ring[%c0] at(%c0, %col) transposed : !tile_gpu.frag<64x64xbf16, a>, !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+    // expected-error @below {{waits within a turn for the parts of members that wait for it}}
+    %all = tile_gpu.ring.wait %ring[%c0] : !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
+    tile_gpu.turn.pass %turns[%wg]
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

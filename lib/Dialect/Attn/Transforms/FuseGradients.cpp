@@ -97,8 +97,11 @@ struct FuseGradientsPass
 
   /// What warpgroups do one at a time, where blocks add in any order: sums of
   /// 96 channels leave registers for weights that are held until the turn ends,
-  /// and gain from it (measured: docs/performance, gradients).
+  /// and gain from it. Those of 64 hold none, and gain from turns of what is
+  /// issued (measured: docs/performance, gradients).
   static Turns turnsOf(int64_t channels) {
+    if (channels == narrowChannels)
+      return Turns::products;
     bool isBetween = channels > narrowChannels && channels < 2 * narrowChannels;
     return isBetween ? Turns::softmax : Turns::none;
   }

@@ -9,7 +9,10 @@
 // the issue slots. Two ways to let them alternate instead:
 //
 //   products   who has the turn issues its products; the other's softmax runs
-//              meanwhile (ping-pong, Shah et al., 2024, section 3.1)
+//              meanwhile (ping-pong, Shah et al., 2024, section 3.1). Where
+//              members exchange weights, as gradients do, those that are added
+//              up, with what is made between them; the other's scores run
+//              meanwhile
 //   softmax    who has the turn works from scores to weights; the other's
 //              products run meanwhile
 //
@@ -57,6 +60,19 @@ static Sections findProducts(Block &block) {
     else
       sections.push_back({&op, &op, {}});
     isOpen = true;
+  }
+  return sections;
+}
+
+/// From the issue of the first product with a sum to that of the last one.
+static Sections findSums(Block &block) {
+  Sections sections;
+  for (auto issue : block.getOps<MmaIssueOp>()) {
+    if (!issue.getAcc())
+      continue;
+    if (sections.empty())
+      sections.push_back({issue, issue, {}});
+    sections.back().last = issue;
   }
   return sections;
 }
@@ -119,10 +135,12 @@ static void takeTurns(RoleOp role, bool ofProducts) {
   };
   SmallVector<Step> steps;
   SmallVector<scf::ForOp> rests;
+  bool exchanges = role.walk([](ExchangeOp) { return WalkResult::interrupt(); })
+                       .wasInterrupted();
+  auto find = !ofProducts ? findSoftmax : exchanges ? findSums : findProducts;
   role.walk([&](scf::ForOp loop) {
     if (hasScores(loop))
-      steps.push_back({loop, ofProducts ? findProducts(*loop.getBody())
-                                        : findSoftmax(*loop.getBody())});
+      steps.push_back({loop, find(*loop.getBody())});
     else if (isRest(loop))
       rests.push_back(loop);
   });

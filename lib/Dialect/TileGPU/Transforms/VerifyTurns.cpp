@@ -124,8 +124,19 @@ LogicalResult TurnsVerifier::checkBarrier(Operation *op) {
 /// In each block a wait, what is done in turn, and a pass.
 LogicalResult TurnsVerifier::checkPairs(Block &block) {
   Operation *open = nullptr;
+  DenseMap<Value, Operation *> exchanged;
   for (Operation &op : block) {
+    if (auto exchange = dyn_cast<ExchangeOp>(op))
+      exchanged[exchange.getRing()] = exchange;
+    if (auto wait = dyn_cast<RingWaitOp>(op); wait && open)
+      if (Operation *part = exchanged.lookup(wait.getRing())) {
+        InFlightDiagnostic diag = op.emitOpError(
+            "waits within a turn for the parts of members that wait for it");
+        diag.attachNote(part->getLoc()) << "own part given here";
+        return diag;
+      }
     if (auto wait = dyn_cast<TurnWaitOp>(op)) {
+      exchanged.clear();
       if (open) {
         InFlightDiagnostic diag =
             op.emitOpError("expected the turn before to be passed first");

@@ -1,5 +1,18 @@
 // RUN: attn-opt %s --tile-gpu-verify-async --tile-gpu-allocate-shared --tile-gpu-verify-budget | attn-opt | FileCheck %s
 // RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget | FileCheck %s
+// RUN: sed "s/%unit: f32) {/%unit: f32) attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, turns = products>} {/" %s | attn-opt --tile-gpu-order-warpgroups --tile-gpu-verify-async | FileCheck %s --check-prefix=TURNS
+
+// Turns are taken at what is added up: dV to dK.
+// TURNS: tile_gpu.role "compute"
+// TURNS-NOT: turn.
+// TURNS: scf.for
+// TURNS-NOT: turn.
+// TURNS: tile_gpu.turn.wait
+// TURNS-NEXT: tile_gpu.mma.issue {{.*}} acc(
+// TURNS: tile_gpu.exchange
+// TURNS-NEXT: tile_gpu.mma.issue {{.*}} acc(
+// TURNS-NEXT: tile_gpu.turn.pass
+// TURNS-NOT: turn.
 
 // The five products of the backward in one kernel for sm_90a, d = 128, bf16:
 // dkdv.mlir, and dQ besides. dS^T goes transposed into a tile that both
