@@ -101,6 +101,8 @@ private:
     /// these give, as they are waited for.
     ExchangeOp exchange;
     SmallVector<MmaWaitOp> ahead;
+    /// What adds up the result in each row.
+    SmallVector<ReduceOp> sums;
   };
   /// What the map yields for it.
   Value yieldOf(Late &one) {
@@ -183,10 +185,22 @@ bool Orderer::findProducts() {
   if (map.getInputs()[secondInput].getDefiningOp() != second)
     return false;
   for (OpResult result : map->getResults()) {
-    auto pack = result.hasOneUse()
-                    ? dyn_cast<FragConvertOp>(*result.user_begin())
-                    : FragConvertOp();
-    if (!pack || pack->getBlock() != block)
+    FragConvertOp pack;
+    SmallVector<ReduceOp> sums;
+    for (Operation *user : result.getUsers()) {
+      if (user->getBlock() != block)
+        return false;
+      if (auto sum = dyn_cast<ReduceOp>(user);
+          sum && llvm::all_of(sum->getOperands(), [&](Value operand) {
+            return operand == result || operand.getParentBlock() != block;
+          }))
+        sums.push_back(sum);
+      else if (auto packed = dyn_cast<FragConvertOp>(user); packed && !pack)
+        pack = packed;
+      else
+        return false;
+    }
+    if (!pack)
       return false;
     MmaIssueOp issue;
     ExchangeOp exchange;
@@ -206,7 +220,7 @@ bool Orderer::findProducts() {
     MmaWaitOp wait = waitOf(issue);
     if (!wait || wait->getBlock() != block || wait.getTokens().size() != 1)
       return false;
-    late.push_back({pack, issue, wait, exchange, {}});
+    late.push_back({pack, issue, wait, exchange, {}, sums});
   }
   llvm::sort(late, [](const Late &a, const Late &b) {
     return a.issue->isBeforeInBlock(b.issue);
@@ -492,6 +506,8 @@ bool Orderer::moveAhead() {
       behindSecond.push_back(&one);
       continue;
     }
+    if (!one.sums.empty())
+      return false;
     behindFirst.push_back(&one);
     // Its product comes before the second map.
     for (Value operand : {Value(one.issue.getB()), Value(one.issue.getAcc())})
@@ -591,8 +607,14 @@ SmallVector<Operation *> Orderer::splitMap() {
       load->moveBefore(isEarly ? second.getOperation() : c.getOperation());
       reads.push_back(load);
     }
-    for (auto [number, one] : llvm::enumerate(behindSecond))
+    for (auto [number, one] : llvm::enumerate(behindSecond)) {
+      // Summed here, registers are free for what is issued behind it.
+      for (ReduceOp sum : one->sums) {
+        sum->replaceUsesOfWith(one->pack.getValue(), c.getResult(number));
+        sum->moveAfter(c);
+      }
       one->pack.getValueMutable().assign(c.getResult(number));
+    }
   }
   if (!holdsWeights)
     issueBehindFirst();
