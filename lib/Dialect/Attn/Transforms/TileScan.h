@@ -157,6 +157,8 @@ private:
   Value solve(Value system, Value rhs);
   /// Weights times values, added to `sum`; of no weights that alone.
   Value addWeighted(Value weights, Value values, Value sum);
+  /// Whether what keys add and erases take away is summed up by itself.
+  bool hasOwnSum(const Chunk &chunk) const;
   State advance(const Chunk &chunk, const State &state);
   void read(const Chunk &chunk, const State &state, Value output);
   Query loadQuery(const Chunk &chunk, Value queryHead);

@@ -17,8 +17,9 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-/// Tokens of a chunk behind which erases have a sum of their own. One after the
-/// other's terms would be rounded to what those of the keys alone have come to.
+/// Tokens of a chunk whose keys and erases have a sum of their own, which what
+/// they are added to does not round; of more, each erase would be rounded to
+/// what all keys have come to, and these two are apart.
 static constexpr int64_t mostInOneSum = 32;
 
 Value ScanKernel::areOfLevel(Value row, Value key, int64_t level) {
@@ -159,6 +160,10 @@ Value ScanKernel::addWeighted(Value weights, Value values, Value sum) {
       [&](Value, Value, ValueRange x) { return addf(x[0], mulf(x[1], x[2])); });
 }
 
+bool ScanKernel::hasOwnSum(const Chunk &chunk) const {
+  return chunk.erased && chunkSize > 1 && chunkSize <= mostInOneSum;
+}
+
 ScanKernel::State ScanKernel::advance(const Chunk &chunk, const State &state) {
   State next = state;
   if (!ofMap) {
@@ -183,16 +188,24 @@ ScanKernel::State ScanKernel::advance(const Chunk &chunk, const State &state) {
     next.matrix = dot(keys, values, matrix, {}, false, /*transposeLhs=*/true);
     return next;
   }
-  next.matrix = dot(keys, chunk.value, state.matrix, chunk.totalColumn, false,
+  bool isOwn = hasOwnSum(chunk);
+  next.matrix = dot(keys, chunk.value, isOwn ? Value() : state.matrix,
+                    isOwn ? Value() : chunk.totalColumn, false,
                     /*transposeLhs=*/true);
   if (chunk.erased) {
+    auto type = tileType(keyCols, valueCols);
     bool isApart = chunkSize > mostInOneSum;
     Value sum = dot(toEnd(chunk, chunk.erasing), chunk.erased,
                     isApart ? Value() : next.matrix, {}, false,
                     /*transposeLhs=*/true);
-    next.matrix = isApart
-                      ? addTiles(next.matrix, sum, tileType(keyCols, valueCols))
-                      : sum;
+    next.matrix = isApart ? addTiles(next.matrix, sum, type) : sum;
+    SmallVector<Value> inputs = {next.matrix, state.matrix};
+    if (chunk.totalColumn)
+      inputs.push_back(chunk.totalColumn);
+    if (isOwn)
+      next.matrix = mapOne(inputs, type, [&](Value, Value, ValueRange x) {
+        return addf(x[0], x.size() > 2 ? mulf(x[1], x[2]) : x[1]);
+      });
   }
   if (state.sum) {
     Value old = state.sum;
@@ -294,16 +307,18 @@ Value ScanKernel::readPlain(const Chunk &chunk, const State &state,
   weights = pairs(chunk, query.rows, chunk.written, before,
                   /*diagonal=*/!before, query.narrow,
                   isOwnKey ? query.factor : Value());
-  sum = gates == Gates::value && chunkSize > 1
-            ? combineValueGates(chunk, weights, sum)
-            : addWeighted(weights, chunk.value, sum);
+  bool isOwn = hasOwnSum(chunk);
+  Value own = gates == Gates::value && chunkSize > 1
+                  ? combineValueGates(chunk, weights, sum)
+                  : addWeighted(weights, chunk.value, isOwn ? Value() : sum);
   if (!chunk.erased)
-    return sum;
+    return own;
   Value erasing = pairs(chunk, query.rows, chunk.erasing, before,
                         /*diagonal=*/!before);
   if (chunkSize > mostInOneSum)
-    return addTiles(sum, dot(erasing, chunk.erased), valueRows());
-  return addWeighted(erasing, chunk.erased, sum);
+    return addTiles(own, dot(erasing, chunk.erased), valueRows());
+  own = addWeighted(erasing, chunk.erased, own);
+  return isOwn ? addTiles(sum, own, valueRows()) : own;
 }
 
 Value ScanKernel::addBonus(const Chunk &chunk, const Query &query, Value sum) {
