@@ -13,11 +13,13 @@
 // AMX: %[[FIRST:.*]] = llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
 // AMX: %[[PAIR:.*]] = vector.shuffle %[[FIRST]], %[[FIRST]] [0, 16, 1, 17,
 // AMX: %[[LEFT:.*]] = arith.subf
-// AMX: %[[SIZE:.*]] = math.absf %[[LEFT]]
-// AMX: %[[FINITE:.*]] = arith.cmpf olt, %[[SIZE]]
-// AMX: arith.select %[[FINITE]], %[[LEFT]]
-// AMX: %[[SECOND:.*]] = vector.shuffle %{{.*}}, %{{.*}} [1, 33, 3, 35,
-// AMX: %[[THIRD:.*]] = vector.shuffle %{{.*}}, %{{.*}} [1, 33, 3, 35,
+// AMX: llvm.call_intrinsic "llvm.x86.avx512.mask.fixupimm.ps.512"(%[[LEFT]], %[[LEFT]],
+// AMX: %[[LOW:.*]] = arith.shrui
+// AMX: %[[BOTH:.*]] = arith.ori %[[LOW]],
+// AMX: %[[SECOND:.*]] = vector.bitcast %[[BOTH]] : vector<16xi32> to vector<32xbf16>
+// AMX: %[[LOWER:.*]] = arith.shrui
+// AMX: %[[REST:.*]] = arith.ori %[[LOWER]],
+// AMX: %[[THIRD:.*]] = vector.bitcast %[[REST]] : vector<16xi32> to vector<32xbf16>
 // AMX: vector.store %[[PAIR]], %[[ROUNDED:.*]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
 // AMX: vector.store %[[SECOND]], %[[OTHERS:.*]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
 // AMX: vector.store %[[THIRD]], %[[OTHERS]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
@@ -31,7 +33,15 @@
 // AMX-COUNT-4: "llvm.x86.tdpbf16ps"
 // AMX-COUNT-2: "llvm.x86.tileloadd64"
 // AMX-COUNT-4: "llvm.x86.tdpbf16ps"
-// Then they are added to rows of the state, which are scaled.
+// Then they are added to rows of the state, which are scaled: a third each while
+// the next block computes a part, those of the last one behind it.
+// AMX-COUNT-4: "llvm.x86.tilestored64"
+// AMX-COUNT-4: "llvm.x86.tdpbf16ps"
+// AMX-COUNT-20: math.fma
+// AMX-COUNT-4: "llvm.x86.tdpbf16ps"
+// AMX-COUNT-22: math.fma
+// AMX-COUNT-4: "llvm.x86.tdpbf16ps"
+// AMX-COUNT-22: math.fma
 // AMX-COUNT-4: "llvm.x86.tilestored64"
 // AMX-COUNT-64: math.fma
 // AMX-NOT: math.fma

@@ -113,7 +113,8 @@ private:
   void block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles);
   void columnBlock(Value c0, int64_t colTiles);
   void step(Value r0, Value c0, Value k, int64_t rowTiles, int64_t colTiles);
-  void addScaled(Value r0, Value c0, int64_t rowTiles, int64_t colTiles);
+  void addScaled(Value r0, Value c0, int64_t colTiles, Value first,
+                 int64_t begin, int64_t end);
   /// Where the right operand's tile at depth k begins.
   Value tileAt(Value c0, int64_t tile, Value k, int64_t part);
   Value at(Value base, int64_t offset) {
@@ -122,6 +123,9 @@ private:
   }
   Value times(Value x, int64_t y) {
     return ctx.builder.createOrFold<arith::MulIOp>(loc, x, ctx.index(y));
+  }
+  Value over(Value x, int64_t y) {
+    return ctx.builder.createOrFold<arith::DivUIOp>(loc, x, ctx.index(y));
   }
   void call(StringRef name, ArrayRef<int64_t> tiles, Value pointer = {},
             Value stride = {}) {
@@ -143,8 +147,9 @@ private:
   /// Of a right operand in parts: those of a block of columns but the first.
   Value first, others;
   Ahead ahead;
-  /// A block's sums, where they are scaled and added to others.
-  Value sums;
+  /// A block's sums, where they are scaled and added to others, and the row of
+  /// the block whose they are while the next one's products are computed.
+  Value sums, waiting;
 };
 
 } // namespace
@@ -192,38 +197,44 @@ void AmxProduct::step(Value r0, Value c0, Value k, int64_t rowTiles,
         call("llvm.x86.tdpbf16ps", {i * 2 + j, 4 + i, 6 + j});
     if (!hasLowerLhs(op))
       ahead.ask(r0, 2 * amxRows, c0, stepColumns,
-                at(times(ctx.builder.createOrFold<arith::DivUIOp>(
-                             loc, k, ctx.index(amxDepth)),
-                         numParts),
-                   part),
+                at(times(over(k, amxDepth), numParts), part),
                 depth / amxDepth * numParts);
+    // The sums of the block before wait for its last tiles, these do not.
+    if (waiting) {
+      int64_t count = 2 * amxRows / (depth / amxDepth);
+      addScaled(waiting, c0, colTiles, times(over(k, amxDepth), count),
+                count * part / numParts, count * (part + 1) / numParts);
+    }
   }
 }
 
-/// Adds a block's sums to rows that are scaled.
-void AmxProduct::addScaled(Value r0, Value c0, int64_t rowTiles,
-                           int64_t colTiles) {
+/// Adds some of a block's sums to rows that are scaled: those from `begin` to
+/// `end` behind row `first` of the block.
+void AmxProduct::addScaled(Value r0, Value c0, int64_t colTiles, Value first,
+                           int64_t begin, int64_t end) {
   OpBuilder &b = ctx.builder;
-  int64_t height = rowTiles * amxRows, width = colTiles * pairColumns;
+  int64_t width = colTiles * pairColumns;
   // One address for all rows.
-  auto viewOf = [&](Value memref) -> Value {
+  auto viewOf = [&](Value memref, Value row, Value col) -> Value {
     OpFoldResult one = b.getIndexAttr(1);
     return memref::SubViewOp::create(
-        b, loc, memref, ArrayRef<OpFoldResult>{r0, c0},
-        ArrayRef<OpFoldResult>{b.getIndexAttr(height), b.getIndexAttr(width)},
+        b, loc, memref, ArrayRef<OpFoldResult>{row, col},
+        ArrayRef<OpFoldResult>{b.getIndexAttr(end), b.getIndexAttr(width)},
         ArrayRef<OpFoldResult>{one, one});
   };
-  Value from = viewOf(acc), to = acc == out ? from : viewOf(out);
-  for (int64_t r = 0; r < height; ++r) {
-    Value row = ctx.index(r);
-    Value factors = ctx.splat(memref::LoadOp::create(b, loc, scale, at(r0, r)),
+  Value row = b.createOrFold<arith::AddIOp>(loc, r0, first);
+  Value from = viewOf(acc, row, c0),
+        to = acc == out ? from : viewOf(out, row, c0),
+        added = viewOf(sums, first, ctx.index(0));
+  for (int64_t r = begin; r < end; ++r) {
+    Value factors = ctx.splat(memref::LoadOp::create(b, loc, scale, at(row, r)),
                               pairColumns);
     for (int64_t c = 0; c < width; c += pairColumns) {
-      Value col = ctx.index(c);
-      Value sum = ctx.loadVector(sums, {row, col}, pairColumns);
-      Value old = ctx.loadVector(from, {row, col}, pairColumns);
+      SmallVector<Value> place = {ctx.index(r), ctx.index(c)};
+      Value sum = ctx.loadVector(added, place, pairColumns);
+      Value old = ctx.loadVector(from, place, pairColumns);
       ctx.storeVector(math::FmaOp::create(b, loc, old, factors, sum), to,
-                      {row, col});
+                      place);
     }
   }
 }
@@ -251,19 +262,32 @@ void AmxProduct::block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
     for (int64_t j = 0; j < colTiles; ++j)
       call("llvm.x86.tilestored64", {i * 2 + j}, address[i * colTiles + j],
            strideOf(to));
-  if (scale)
-    addScaled(r0, c0, rowTiles, colTiles);
 }
 
 void AmxProduct::columnBlock(Value c0, int64_t colTiles) {
   if (others)
     packSteps(ctx, rhs, depth, c0, colTiles * pairColumns, first, others, loc);
-  int64_t whole = rows / (2 * amxRows) * (2 * amxRows);
-  if (whole)
-    ctx.loop(whole, 2 * amxRows, loc,
-             [&](Value r0) { block(r0, c0, 2, colTiles); });
+  constexpr int64_t height = 2 * amxRows;
+  int64_t whole = rows / height * height;
+  auto blockAndSums = [&](Value r0, int64_t rowTiles) {
+    block(r0, c0, rowTiles, colTiles);
+    if (scale)
+      addScaled(r0, c0, colTiles, ctx.index(0), 0, rowTiles * amxRows);
+  };
+  if (scale && whole > height && !hasLowerLhs(op) &&
+      height * amxDepth % depth == 0) {
+    block(ctx.index(0), c0, 2, colTiles);
+    ctx.loop(whole - height, height, loc, [&](Value r0) {
+      waiting = r0;
+      block(at(r0, height), c0, 2, colTiles);
+    });
+    waiting = Value();
+    addScaled(ctx.index(whole - height), c0, colTiles, ctx.index(0), 0, height);
+  } else if (whole) {
+    ctx.loop(whole, height, loc, [&](Value r0) { blockAndSums(r0, 2); });
+  }
   if (rows > whole)
-    block(ctx.index(whole), c0, 1, colTiles);
+    blockAndSums(ctx.index(whole), 1);
 }
 
 void AmxProduct::emit() {

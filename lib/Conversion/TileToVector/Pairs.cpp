@@ -15,8 +15,6 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace mlir::tile;
 
@@ -100,25 +98,30 @@ static SmallVector<Value> splitPair(VectorContext &ctx, Value row, Value next,
     return arith::AndIOp::create(b, loc, bits(value), number(0xffff0000));
   };
   // The upper halves of two rows in turns.
-  SmallVector<int64_t> order;
-  for (int64_t lane = 0; lane < pairColumns; ++lane)
-    order.append({2 * lane + 1, 2 * (pairColumns + lane) + 1});
   auto truncated = [&](Value row, Value next) -> Value {
-    return vector::ShuffleOp::create(
-        b, loc, vector::BitCastOp::create(b, loc, pairs, row),
-        vector::BitCastOp::create(b, loc, pairs, next), order);
+    Value low = arith::ShRUIOp::create(b, loc, bits(row), number(16));
+    Value both = arith::OrIOp::create(b, loc, low, upper(next));
+    return vector::BitCastOp::create(b, loc, pairs, both);
   };
   SmallVector<Value> parts = {roundPair(ctx, row, next, loc)};
   Value words = bits(parts[0]);
-  // Of what is not finite nothing is left.
-  Value infinity = ctx.constant(DenseElementsAttr::get(
-      f32, b.getF32FloatAttr(std::numeric_limits<float>::infinity())));
+  // Of what is not finite nothing is left: a 0 for each kind of such numbers.
+  auto scalar = [&](Type type, int64_t value) {
+    return ctx.constant(b.getIntegerAttr(type, value));
+  };
   auto rest = [&](Value value, Value part) -> Value {
     Value left = subtract(value, part);
-    Value isFinite =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLT,
-                              math::AbsFOp::create(b, loc, left), infinity);
-    return arith::SelectOp::create(b, loc, isFinite, left, ctx.zero(f32));
+    SmallVector<Value> operands = {left,
+                                   left,
+                                   number(0x00880088),
+                                   scalar(b.getI32Type(), 0),
+                                   scalar(b.getI16Type(), -1),
+                                   scalar(b.getI32Type(), 4)};
+    return LLVM::CallIntrinsicOp::create(
+               b, loc, f32,
+               b.getStringAttr("llvm.x86.avx512.mask.fixupimm.ps.512"),
+               operands)
+        .getResult(0);
   };
   row = rest(row, arith::ShLIOp::create(b, loc, words, number(16)));
   next = rest(next, arith::AndIOp::create(b, loc, words, number(0xffff0000)));
