@@ -98,10 +98,10 @@ struct FuseGradientsPass
   /// What warpgroups do one at a time, where blocks add in any order: sums of
   /// 96 channels leave registers for weights that are held until the turn ends,
   /// and gain from it. Those of 64 hold none, and gain from turns of what is
-  /// issued (measured: docs/performance, gradients).
-  static Turns turnsOf(int64_t channels) {
+  /// issued, but under a mask (measured: docs/performance, gradients).
+  static Turns turnsOf(int64_t channels, bool hasMask) {
     if (channels == narrowChannels)
-      return Turns::products;
+      return hasMask ? Turns::none : Turns::products;
     bool isBetween = channels > narrowChannels && channels < 2 * narrowChannels;
     return isBetween ? Turns::softmax : Turns::none;
   }
@@ -124,7 +124,8 @@ struct FuseGradientsPass
     int64_t stages = !inTurns && isShort && fitsFour ? 4 : 2;
     auto overlap = inTurns && isShort ? ProductOverlap::own_step
                                       : ProductOverlap::next_step;
-    Turns turns = inTurns ? Turns::none : turnsOf(widestDot(op, target));
+    Turns turns =
+        inTurns ? Turns::none : turnsOf(widestDot(op, target), hasMask);
     // Sections have as many heads as give each multiprocessor so many work
     // tiles: more of them are over queries that others are not at, and with a
     // mask fewer leave a section with its short tiles alone (measured). Those
