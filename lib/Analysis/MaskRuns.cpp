@@ -13,6 +13,7 @@
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/DenseMap.h"
 #include <algorithm>
+#include <numeric>
 #include <vector>
 
 using namespace mlir;
@@ -82,11 +83,20 @@ public:
 
   /// Their keys, or 0 where the mask does not tell.
   int64_t countKeys(int64_t rows, int64_t keys) {
-    int64_t count = 0;
-    for (int64_t i = 0; i + rows <= rules::runPositions; i += rows)
+    std::vector<int64_t> counts = keysOfRows(rows, keys);
+    return std::accumulate(counts.begin(), counts.end(), int64_t(0));
+  }
+
+  /// The same for each tile of rows; none where the mask does not tell.
+  std::vector<int64_t> keysOfRows(int64_t rows, int64_t keys) {
+    std::vector<int64_t> counts;
+    for (int64_t i = 0; i + rows <= rules::runPositions; i += rows) {
+      counts.push_back(0);
       for (int64_t j = 0; j + keys <= rules::runPositions; j += keys)
-        count += mayBeLive({i, i + rows - 1}, {j, j + keys - 1}) ? keys : 0;
-    return values.hasFailed ? 0 : count;
+        counts.back() +=
+            mayBeLive({i, i + rows - 1}, {j, j + keys - 1}) ? keys : 0;
+    }
+    return values.hasFailed ? std::vector<int64_t>() : counts;
   }
 
 private:
@@ -155,4 +165,22 @@ ScheduleSizes attn::fitRuns(Region &mask, const ScheduleSizes &sizes) {
   int64_t all = tiles.countKeys(sizes.blockQ, sizes.blockK);
   int64_t some = tiles.countKeys(sizes.blockQ, halves.blockK);
   return all && some * 100 <= all * rules::shortRuns ? halves : sizes;
+}
+
+bool attn::firstRowsAreLong(Region &mask, const ScheduleSizes &sizes) {
+  if (mask.empty() || mask.getNumArguments() != 4)
+    return false;
+  std::vector<int64_t> counts =
+      TouchedTiles(mask).keysOfRows(sizes.blockQ, sizes.blockK);
+  if (counts.size() < 4)
+    return false;
+  int64_t first = counts.front(), all = 0, late = 0;
+  for (auto [i, count] : llvm::enumerate(counts)) {
+    if (count > first)
+      return false;
+    all += count;
+    late += 2 * i >= counts.size() ? count : 0;
+  }
+  int64_t tiles = counts.size();
+  return 2 * first * tiles >= 3 * all && 2 * late <= all;
 }

@@ -30,6 +30,12 @@ bool comparesCoordinates(mlir::Region &mask);
 /// they are. Other masks that read captures keep them.
 ScheduleSizes fitRuns(mlir::Region &mask, const ScheduleSizes &sizes);
 
+/// Whether the first tile of rows has the most keys, and the later half of the
+/// tiles no more than the others, as under a mask with a few global rows: then
+/// tiles that take long come first as they are. Not of masks that read
+/// captures.
+bool firstRowsAreLong(mlir::Region &mask, const ScheduleSizes &sizes);
+
 } // namespace attn
 
 #endif // ATTN_ANALYSIS_MASKRUNS_H

@@ -69,8 +69,8 @@ module attributes {attn.target = "sm_90a"} {
 func.func @many(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                   %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @many
-  // CHECK: order = longest_first, section = 32, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles, where there are more than 264); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
+  // CHECK: order = in_order, section = 32, section_keys = 102400>
+  // expected-remark @below {{work tiles: in_order (the first rows have the most keys); heads abreast: at most 32, as many as have 102400 keys, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
@@ -142,8 +142,8 @@ module attributes {attn.target = "sm_90a"} {
 func.func @union(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                  %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @union
-  // CHECK: order = longest_first, section = 32, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles, where there are more than 264); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
+  // CHECK: order = in_order, section = 32, section_keys = 102400>
+  // expected-remark @below {{work tiles: in_order (the first rows have the most keys); heads abreast: at most 32, as many as have 102400 keys, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):

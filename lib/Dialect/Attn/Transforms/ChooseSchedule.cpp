@@ -436,15 +436,22 @@ struct ChooseSchedulePass
     bool isListedGradient = !target.isCpu() && problem.listed &&
                             op.getQueryOperands().size() > 1 &&
                             listsSayOrder(op) && !listsDifferByHead(op);
+    bool isLongFirst =
+        !schedule.getOrder() && !target.isCpu() && problem.listed &&
+        isOverKeys && listsTakeManyHeads(op) &&
+        ::attn::firstRowsAreLong(
+            op.getMaskBody(),
+            {schedule.getBlockQ(), schedule.getRows(), schedule.getBlockK()});
     if (!schedule.getOrder() && !op.getMaskBody().empty() &&
         (isOverKeys || isListedGradient))
-      schedule = schedule.withOrder(WorkOrder::longest_first);
+      schedule = schedule.withOrder(isLongFirst ? WorkOrder::in_order
+                                                : WorkOrder::longest_first);
     // Heads in sections that advance together: the long tiles of all of them
     // come before the short ones, and their keys stay in the last-level cache.
     // Packed sequences may have any number of keys.
-    bool isUneven = schedule.getOrder() == WorkOrder::longest_first &&
-                    !op.hasOwnSizes() &&
-                    (!problem.listed || listsTakeManyHeads(op));
+    bool isUneven =
+        (schedule.getOrder() == WorkOrder::longest_first || isLongFirst) &&
+        !op.hasOwnSizes() && (!problem.listed || listsTakeManyHeads(op));
     bool isBand = problem.listed && listsBand(op);
     int64_t heads = ::attn::mostHeadsAbreast(isUneven, isBand, target);
     if (!schedule.getSection() && heads > 1)

@@ -104,6 +104,8 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
     text += " (as given)";
   else if (op.getMaskBody().empty())
     text += " (all rows have as many keys)";
+  else if (schedule.getOrder() == WorkOrder::in_order)
+    text += " (the first rows have the most keys)";
   else if (isListed && listsSayOrder(op))
     text += " (by the lists of key tiles, where there are more than " +
             std::to_string(::attn::mostTilesWithoutOrder(target)) + ")";
