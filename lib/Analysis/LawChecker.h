@@ -7,7 +7,8 @@
 //
 // What Laws.cpp (the laws on single states), LawBoundaries.cpp (where regions
 // compare), LawSequences.cpp (long products and whole rows), LawProperties.cpp
-// (what else holds, finalize) and LawSamples.cpp (keys, states, params) share.
+// (what else holds, finalize), LawSamples.cpp (keys, states, params) and
+// ShippedLaws.cpp (what is known already) share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -211,6 +212,18 @@ private:
   bool watchesRange = false;
   mutable bool leftRange = false;
 };
+
+/// What reports are kept by: the monoid as it prints.
+std::string textOf(mlir::attn::MonoidOp monoid);
+/// Tests a monoid, whatever is known of it. Null after reporting the operation
+/// that cannot be evaluated.
+std::shared_ptr<const LawReport> computeReport(mlir::attn::MonoidOp monoid);
+
+// ShippedLaws.cpp
+/// The report of a shipped monoid of this text; null if there is none.
+std::shared_ptr<const LawReport> lookupReport(llvm::StringRef text);
+/// The line of ShippedLaws.txt for a lawful monoid of this text.
+std::string printReport(llvm::StringRef text, const LawReport &report);
 
 } // namespace attn::detail
 

@@ -634,7 +634,8 @@ void LawChecker::run(LawReport &into) {
 // Entry points
 //===----------------------------------------------------------------------===//
 
-static std::shared_ptr<const LawReport> computeReport(MonoidOp monoid) {
+namespace attn::detail {
+std::shared_ptr<const LawReport> computeReport(MonoidOp monoid) {
   FailureOr<Algebra> algebra = Algebra::compile(monoid);
   if (failed(algebra))
     return nullptr;
@@ -660,20 +661,28 @@ static std::shared_ptr<const LawReport> computeReport(MonoidOp monoid) {
   return report;
 }
 
+std::string textOf(MonoidOp monoid) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  monoid->print(stream, OpPrintingFlags().useLocalScope());
+  return text;
+}
+} // namespace attn::detail
+
 namespace attn {
 std::shared_ptr<const LawReport> checkLaws(MonoidOp monoid) {
   static std::mutex mutex;
   static llvm::StringMap<std::shared_ptr<const LawReport>> reports;
-  std::string text;
-  llvm::raw_string_ostream stream(text);
-  monoid->print(stream, OpPrintingFlags().useLocalScope());
+  std::string text = textOf(monoid);
   {
     std::lock_guard<std::mutex> lock(mutex);
     if (auto it = reports.find(text); it != reports.end())
       return it->second;
   }
   // Two threads may both compute a report: they find the same one.
-  std::shared_ptr<const LawReport> report = computeReport(monoid);
+  std::shared_ptr<const LawReport> report = lookupReport(text);
+  if (!report)
+    report = computeReport(monoid);
   if (report) {
     std::lock_guard<std::mutex> lock(mutex);
     reports[text] = report;

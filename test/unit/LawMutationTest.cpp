@@ -16,7 +16,7 @@
 // rightly accepted.
 //===----------------------------------------------------------------------===//
 
-#include "attn/Analysis/Laws.h"
+#include "LawChecker.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 #include "attn/InitAll.h"
 #include "attn/Interpreter/Algebra.h"
@@ -445,6 +445,30 @@ bool speaksOf(const std::string &law, const std::string &region) {
     if (law.rfind(start, 0) == 0)
       return regions.count(region) != 0;
   return false;
+}
+
+// Behind a change of the prelude or of the checks: write the lines that this
+// prints to lib/Analysis/ShippedLaws.txt. Mutants have the names of shipped
+// monoids: below, they are tested all the same.
+TEST(ShippedLaws, AreWhatATestFinds) {
+  mlir::DialectRegistry registry;
+  registerAllDialects(registry);
+  mlir::MLIRContext context(registry, mlir::MLIRContext::Threading::DISABLED);
+  for (const ShippedMonoid &monoid : shippedMonoids()) {
+    auto module = mlir::parseSourceString<mlir::ModuleOp>(
+        llvm::StringRef(monoid.text), mlir::ParserConfig(&context));
+    ASSERT_TRUE(module);
+    MonoidOp op = *module->getOps<MonoidOp>().begin();
+    std::string text = detail::textOf(op);
+    auto found = detail::computeReport(op), known = detail::lookupReport(text);
+    ASSERT_TRUE(found);
+    EXPECT_EQ(detail::printReport(text, *found),
+              known ? detail::printReport(text, *known) : "no line");
+    op.setPrivate();
+    EXPECT_TRUE(!known || detail::lookupReport(detail::textOf(op)));
+    op.setName("mine");
+    EXPECT_FALSE(detail::lookupReport(detail::textOf(op)));
+  }
 }
 
 TEST(LawMutation, MutantsThatMatterAreRejected) {
