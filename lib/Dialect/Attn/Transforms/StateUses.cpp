@@ -201,17 +201,25 @@ void mlir::attn::eraseUnused(ArrayRef<MonoidOp> monoids,
       tables.getSymbolTable(monoid->getParentOp()).erase(monoid);
 }
 
-/// The finalize regions that the states of a reduction reach, null for the
-/// monoid's own; nothing when states are used in another way.
+/// The finalize regions that the states of a reduction reach, of equal ones (a
+/// plan's branches end alike) the first; empty for the monoid's own. Nothing
+/// when states are used in another way.
 static std::optional<SmallVector<Region *>> finalizers(Operation *op) {
   SmallVector<Region *> regions;
+  auto add = [&](Region *region) {
+    if (llvm::none_of(regions, [&](Region *other) {
+          return OperationEquivalence::isRegionEquivalentTo(
+              other, region, OperationEquivalence::IgnoreLocations);
+        }))
+      regions.push_back(region);
+  };
   if (auto aggregate = dyn_cast<AggregateOp>(op)) {
-    regions.push_back(&aggregate.getFinalize());
+    add(&aggregate.getFinalize());
     return regions;
   }
   for (Operation *user : op->getUsers()) {
     if (auto finalize = dyn_cast<FinalizeOp>(user)) {
-      regions.push_back(&finalize.getFinalize());
+      add(&finalize.getFinalize());
       continue;
     }
     if (!isa<CombineOp>(user))
@@ -219,7 +227,7 @@ static std::optional<SmallVector<Region *>> finalizers(Operation *op) {
     auto further = finalizers(user);
     if (!further)
       return std::nullopt;
-    regions.append(*further);
+    llvm::for_each(*further, add);
   }
   return regions;
 }
