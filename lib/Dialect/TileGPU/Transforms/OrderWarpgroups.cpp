@@ -10,8 +10,8 @@
 //
 //   products   who has the turn issues its products; the other's softmax runs
 //              meanwhile (ping-pong, Shah et al., 2024, section 3.1). Where
-//              members exchange weights, as gradients do, those that are added
-//              up, with what is made between them; the other's scores run
+//              members exchange weights, as gradients do, from the scores to
+//              the first that are added up; the other's last products run
 //              meanwhile
 //   softmax    who has the turn works from scores to weights; the other's
 //              products run meanwhile
@@ -64,17 +64,14 @@ static Sections findProducts(Block &block) {
   return sections;
 }
 
-/// From the issue of the first product with a sum to that of the last one.
-static Sections findSums(Block &block) {
-  Sections sections;
-  for (auto issue : block.getOps<MmaIssueOp>()) {
-    if (!issue.getAcc())
-      continue;
-    if (sections.empty())
-      sections.push_back({issue, issue, {}});
-    sections.back().last = issue;
-  }
-  return sections;
+/// From the issue of the first products to that of the first ones with a sum.
+static Sections findScores(Block &block) {
+  Sections products = findProducts(block);
+  for (const Section &section : products)
+    if (cast<MmaIssueOp>(section.last).getAcc() ||
+        cast<MmaIssueOp>(section.first).getAcc())
+      return {{products.front().first, section.last, {}}};
+  return {};
 }
 
 /// From the wait for the first scores to the next issue or wait, or to the
@@ -137,7 +134,7 @@ static void takeTurns(RoleOp role, bool ofProducts) {
   SmallVector<scf::ForOp> rests;
   bool exchanges = role.walk([](ExchangeOp) { return WalkResult::interrupt(); })
                        .wasInterrupted();
-  auto find = !ofProducts ? findSoftmax : exchanges ? findSums : findProducts;
+  auto find = !ofProducts ? findSoftmax : exchanges ? findScores : findProducts;
   role.walk([&](scf::ForOp loop) {
     if (hasScores(loop))
       steps.push_back({loop, find(*loop.getBody())});

@@ -2,15 +2,15 @@
 // RUN: attn-opt %s %tidy %verify_kernels --tile-gpu-allocate-shared --tile-gpu-verify-budget | FileCheck %s
 // RUN: sed "s/%unit: f32) {/%unit: f32) attributes {schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64, turns = products>} {/" %s | attn-opt --tile-gpu-order-warpgroups --tile-gpu-verify-async | FileCheck %s --check-prefix=TURNS
 
-// Turns are taken at what is added up: dV to dK.
+// Turns are taken from the scores to what is added up first, dV.
 // TURNS: tile_gpu.role "compute"
 // TURNS-NOT: turn.
 // TURNS: scf.for
-// TURNS-NOT: turn.
+// TURNS-NOT: mma.issue
 // TURNS: tile_gpu.turn.wait
-// TURNS-NEXT: tile_gpu.mma.issue {{.*}} acc(
-// TURNS: tile_gpu.exchange
-// TURNS-NEXT: tile_gpu.mma.issue {{.*}} acc(
+// TURNS-NEXT: tile_gpu.mma.issue
+// TURNS-NOT: mma.issue
+// TURNS: tile_gpu.mma.issue {{.*}} acc(
 // TURNS-NEXT: tile_gpu.turn.pass
 // TURNS-NOT: turn.
 

@@ -460,9 +460,9 @@ def TileGpuOrderWarpgroupsPass : Pass<"tile-gpu-order-warpgroups", "::mlir::tile
     in the loops whose body issues QK products. With `products` (ping-pong) a
     turn holds the products that are issued without a wait in between, and the
     softmax of the other warpgroups overlaps them; where members exchange
-    weights, as gradients do, it holds all from the first product that is added
-    up to the last, and the scores of the others overlap it. With `softmax` (an
-    exclusive section) a turn begins at the wait for the scores, which no
+    weights, as gradients do, it holds all from the scores to the first products
+    that are added up, and the last ones of the others overlap it. With
+    `softmax` (an exclusive section) a turn begins at the wait for the scores, which no
     computation on them can overtake, and ends with the weights. If a member
     skips steps because its rows end early, the loop that releases the slots of
     those steps takes their turns, so that all members take equally many. First
