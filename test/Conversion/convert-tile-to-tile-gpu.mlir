@@ -249,7 +249,7 @@ tile_gpu.kernel private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>
 // CHECK-LABEL: kernel private @selection
 // CHECK-NOT: frag.store
 // CHECK: %[[FIRST:.*]] = tile_gpu.frag.cols %{{.*}} first 0 : <16x64xf32, acc, warp> -> <16x16xf32, acc, warp>
-// CHECK: arith.cmpf ord
+// CHECK: arith.cmpf ogt
 // CHECK: %[[WAIT:.*]] = tile_gpu.map ins(%[[FIRST]],
 // CHECK: arith.cmpf ugt
 // CHECK: arith.select
