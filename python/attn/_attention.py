@@ -29,7 +29,7 @@ def clear_cache() -> None:
     _kernel.kept.clear()
     _gradients.clear()
     eager = sys.modules.get(__package__ + "._torch_eager")
-    if eager is not None:
+    if getattr(eager, "IS_WHOLE", False):
         eager.clear()
     c.lib.attnContextClearCache(c.context)
 

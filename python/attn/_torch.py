@@ -32,8 +32,11 @@ def again(tensors: tuple, options: tuple, rng: Any) -> Any:
     (_torch_eager.again)."""
     if torch.compiler.is_compiling():
         return None
+    # Another thread may be importing it.
     eager = sys.modules.get(__package__ + "._torch_eager")
-    return eager and eager.again(tensors, options, rng)
+    if not getattr(eager, "IS_WHOLE", False):
+        return None
+    return eager.again(tensors, options, rng)
 
 
 def parts(values: Any) -> tuple:

@@ -339,3 +339,7 @@ def _as(gradient, tensor):
     if gradient.shape == tensor.shape:
         return gradient
     return gradient.reshape(tensor.shape)
+
+
+# Threads may find this module while one imports it.
+IS_WHOLE = True
