@@ -7,8 +7,9 @@
 //
 // acc + a b for operands that the matrix unit would round: each thread has
 // the rows and columns of its accumulator elements, four steps of K at a time.
-// Where `a` is in shared memory the steps are a loop; the registers of a
-// fragment have no index at run time.
+// Where `a` is in shared memory the steps are a loop. The registers of a
+// fragment have no index at run time: they move on behind each turn of a loop,
+// where all steps in a row would be thousands of multiply-adds.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,6 +24,10 @@ using namespace ::attn::gpu;
 LogicalResult gpu::lowerMultiplyAdd(KernelContext &k, MmaSyncOp op) {
   Emitter &e = k.e;
   constexpr int64_t group = 4;
+  // Steps of a turn, whose registers of `a` are neighbours, and as many
+  // multiply-adds of a thread as are put in a row: kernels of three rows of
+  // 8192 took ptxas 18 s.
+  constexpr int64_t turn = 16, mostInRow = 4096;
   FragShape shape(op.getAcc().getType());
   Values acc = k.of(op.getAcc());
   SmemType bTile = cast<SmemType>(op.getB().getType());
@@ -35,11 +40,11 @@ LogicalResult gpu::lowerMultiplyAdd(KernelContext &k, MmaSyncOp op) {
   std::optional<TileElements> a;
   if (aTile)
     a.emplace(e, aTile, k.scalar(op.getA()), k.lane);
-  Values aRegisters = aTile ? Values() : k.of(op.getA());
+  Values held = aTile ? Values() : k.of(op.getA());
   Value quad = e.and_(k.lane, 28);
 
-  // The steps from `first` (a value; `at` where it is known) on.
-  auto run = [&](Value first, int64_t at, Values &sums) {
+  // The steps from `first` of `b` on, from `at` of what is held of `a`.
+  auto run = [&](const TileElements &b, Value first, int64_t at, Values &sums) {
     SmallVector<SmallVector<Value, group>> left(shape.rowKeys());
     for (int64_t key = 0; key < shape.rowKeys(); ++key) {
       int64_t row = key / 2 * shape.blockRows + key % 2 * 8;
@@ -48,7 +53,7 @@ LogicalResult gpu::lowerMultiplyAdd(KernelContext &k, MmaSyncOp op) {
           int64_t index =
               key / 2 * (depth / 2) + step / 8 * 4 + key % 2 * 2 + step % 2;
           left[key].push_back(
-              e.shuffleTo(aRegisters[index], e.or_(quad, e.c32(step % 8 / 2))));
+              e.shuffleTo(held[index], e.or_(quad, e.c32(step % 8 / 2))));
         }
       } else if (!aTile.getTransposed()) {
         left[key].append(
@@ -84,14 +89,17 @@ LogicalResult gpu::lowerMultiplyAdd(KernelContext &k, MmaSyncOp op) {
       }
   };
 
-  if (!aTile) {
+  bool isInRow =
+      !aTile && (depth % turn || depth * int64_t(acc.size()) <= mostInRow);
+  if (isInRow) {
     for (int64_t step = 0; step < depth; step += group)
-      run(e.c32(step), step, acc);
+      run(b, e.c32(step), step, acc);
     k.set(op.getResult(), std::move(acc));
     return success();
   }
   Values initial = {e.c32(0)};
   llvm::append_range(initial, acc);
+  llvm::append_range(initial, held);
   SmallVector<Type> types;
   for (Value value : initial)
     types.push_back(value.getType());
@@ -99,11 +107,29 @@ LogicalResult gpu::lowerMultiplyAdd(KernelContext &k, MmaSyncOp op) {
   e.branch(body, initial);
   e.startBlock(body);
   Value first = body->getArgument(0);
-  Values sums(body->getArguments().drop_front());
-  run(first, 0, sums);
-  Value next = e.add(first, group);
+  Values sums(body->getArguments().slice(1, acc.size()));
+  llvm::copy(body->getArguments().drop_front(1 + acc.size()), held.begin());
+  if (aTile) {
+    run(b, first, 0, sums);
+  } else if (bTile.getTransposed()) {
+    for (int64_t at = 0; at < turn; at += group)
+      run(b, e.add(first, at), at, sums);
+  } else {
+    // Rows of 8 have one pattern: only the base is not known.
+    TileElements here(e, bTile,
+                      e.add(k.scalar(op.getB()), e.mul(first, b.rowStep(1))),
+                      k.lane);
+    for (int64_t at = 0; at < turn; at += group)
+      run(here, e.c32(at), at, sums);
+  }
+  // Of each pair of rows `held` has depth / 2 registers in order.
+  for (size_t i = 0; i < held.size(); i += depth / 2)
+    std::rotate(held.begin() + i, held.begin() + i + turn / 2,
+                held.begin() + i + depth / 2);
+  Value next = e.add(first, aTile ? group : turn);
   Values carried = {next};
   llvm::append_range(carried, sums);
+  llvm::append_range(carried, held);
   e.branch(e.lt(next, e.c32(depth)), body, exit, carried);
   e.startBlock(exit);
   k.set(op.getResult(), std::move(sums));

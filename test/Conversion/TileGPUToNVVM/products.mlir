@@ -178,4 +178,29 @@ tile_gpu.kernel private @chains(%q: memref<?x?xbf16>, %o: memref<?x?xf32>) {
   }
   tile_gpu.return
 }
+
+// A product of f32 of more than 4096 multiply-adds a thread, 64 steps of 128 sums: 16 steps
+// are the body of a loop, behind which the registers of the left operand move on.
+// CHECK-LABEL: llvm.func @long
+// CHECK: llvm.br ^[[BODY:bb[0-9]+]](
+// CHECK: ^[[BODY]](
+// CHECK-COUNT-2048: llvm.intr.fma
+// CHECK-NOT: llvm.intr.fma
+// CHECK: llvm.cond_br %{{[^,]*}}, ^[[BODY]](
+// CHECK-NOT: llvm.intr.fma
+// CHECK: llvm.return
+tile_gpu.kernel private @long(%q: memref<?x?xf32>, %o: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  %values = tile_gpu.smem.alloc : !tile_gpu.smem<64x256xf32 swizzle 128>
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%w: i32):
+    %p = tile_gpu.global.load %q[%c0, %c0] : memref<?x?xf32> -> !tile_gpu.frag<16x64xf32, acc, warp>
+    %f = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.frag<16x256xf32, acc, warp>
+    %s = tile_gpu.mma.sync %p, %values, %f : !tile_gpu.frag<16x64xf32, acc, warp>, !tile_gpu.smem<64x256xf32 swizzle 128> -> <16x256xf32, acc, warp>
+    tile_gpu.global.store %s, %o[%c0, %c0] : !tile_gpu.frag<16x256xf32, acc, warp>, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
 }
