@@ -9,12 +9,6 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 import subprocess
 import sys
 
-try:
-    import torch  # noqa: F401
-except ImportError:
-    print("no torch: nothing was tested")
-    sys.exit()
-
 # Threads change as often as they can, so that some find modules half imported.
 PROGRAM = """
 import sys
@@ -24,7 +18,7 @@ import torch
 
 import attn
 
-sys.setswitchinterval(1e-6)
+sys.setswitchinterval(1e-4)
 torch.set_num_threads(1)
 
 
@@ -41,6 +35,6 @@ assert gradients[0].abs().max() > 0
 assert all(torch.equal(x, gradients[0]) for x in gradients)
 """
 
-for _ in range(4):
+for _ in range(3):
     subprocess.run([sys.executable, "-c", PROGRAM], check=True)
 print("ok")
