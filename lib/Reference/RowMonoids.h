@@ -92,13 +92,14 @@ public:
     // No live key and no sink: exp(-inf - -inf) must not be asked for.
     if (max == negativeInfinity)
       return;
+    takeShiftOf(max);
 
     const double sinkWeight = weightOf(keys.sink, max);
     for (size_t n = 0; n < keys.size(); ++n)
       weights[n] = weightOf(keys.score[n], max);
     double total = addUp(weights, sinkWeight);
     total = round(total);
-    const double lse = round(max + sum(round(std::log(total)) + order.shift));
+    const double lse = round(max + sum(round(std::log(total)) + shift));
     put(to.lse, lse);
     auto divided = [&](double x) { return round(x / total); };
     double sinkShare = sinkWeight;
@@ -123,7 +124,7 @@ public:
       double mean = round(addUp(parts, partOf(sinkShare, keys.sink)));
       if (order.deferred)
         mean = divided(mean);
-      *to.entropy = round(sum(round(std::log(total)) + order.shift) - mean);
+      *to.entropy = round(sum(round(std::log(total)) + shift) - mean);
     }
     if (order.deferred)
       for (double &w : weights)
@@ -206,11 +207,18 @@ public:
   }
 
 private:
-  /// exp(s - max); a sink of -inf, the identity, weighs nothing.
+  /// Between half of the order's shift and all of it, by the digits of the
+  /// row's maximum.
+  void takeShiftOf(double max) {
+    const double turns = std::fabs(max) * 103.6;
+    shift = order.shift * (0.5 + 0.5 * (turns - std::floor(turns)));
+  }
+
+  /// exp(s - max - shift); a sink of -inf, the identity, weighs nothing.
   double weightOf(double s, double max) {
     return s == negativeInfinity
                ? 0.0
-               : round(std::exp(sum(round(s - max) - order.shift)));
+               : round(std::exp(sum(round(s - max) - shift)));
   }
 
   /// Each key takes the share sigmoid(s) of what those before it have left,
@@ -305,6 +313,7 @@ private:
   Operand operand;
   const SumOrder &order;
   size_t tile;
+  double shift = 0.0;          ///< Of the row; see SumOrder.
   std::vector<double> partial; ///< [lanes, dv] of weightedSum.
 };
 

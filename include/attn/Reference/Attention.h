@@ -111,6 +111,8 @@ struct SumOrder {
   bool deferred;
   /// Weights are exp(s - max - shift): compiled code rounds the reference point
   /// of a row, so that the weights of its largest scores are no round numbers.
+  /// A row takes half of this or more, by its maximum: were it one number, rows
+  /// of one key would all have the same weight, and the same luck.
   double shift;
 };
 inline constexpr SumOrder sumOrders[] = {

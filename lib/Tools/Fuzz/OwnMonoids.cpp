@@ -47,16 +47,18 @@ static RowResult reduce(const std::string &monoid, const Row &row, int64_t dv,
   double most = dead;
   for (double x : s)
     most = std::max(most, x);
+  // Rounded, where the scores may be exact.
+  const double reference = round(most);
   double total = 0, first = 0, second = 0, squares = 0;
   for (size_t i = 0; i < n; ++i) {
     if (monoid == "softmax2")
-      w[i] = round(std::exp2(round(s[i] - most)));
+      w[i] = round(std::exp2(round(s[i] - reference)));
     else if (monoid == "max_count")
       w[i] = s[i] == most;
     else
-      w[i] = round(std::exp(round(s[i] - most)));
+      w[i] = round(std::exp(round(s[i] - reference)));
     total = sum(total + w[i]);
-    double x = monoid == "spread" ? round(s[i] - most) : s[i];
+    double x = monoid == "spread" ? round(s[i] - reference) : s[i];
     // What has no weight may be as far off as it likes.
     if (w[i] != 0 || monoid != "spread") {
       first = sum(first + round(w[i] * x));
