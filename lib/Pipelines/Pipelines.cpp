@@ -21,6 +21,17 @@
 
 using namespace mlir;
 
+/// Folds and local patterns. Regions are not looked through for values that are
+/// dead across them: control flow is structured here, and the search, a third
+/// of canonicalization, changes no kernel's code.
+static void addCanonicalizer(OpPassManager &pm) {
+  GreedyRewriteConfig config;
+  // The pass's own default, which is not that of a configuration.
+  config.setUseTopDownTraversal(true);
+  config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+  pm.addPass(createCanonicalizerPass(config));
+}
+
 void ::attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   // First: everything after it may look a monoid up in the module.
   pm.addPass(createAttnImportPreludePass());
@@ -31,7 +42,7 @@ void ::attn::populateAggregatePipeline(OpPassManager &pm, bool explain) {
   pm.addPass(createAttnToAggregatePass());
   // Below, positions count from 0.
   pm.addPass(createAttnFoldBasesPass());
-  pm.addPass(createCanonicalizerPass());
+  addCanonicalizer(pm);
   // After it: results that nobody uses are gone. Before schedules: they count
   // components.
   AttnDropDeadComponentsPassOptions components;
@@ -92,7 +103,7 @@ void ::attn::populateSchedulePipeline(OpPassManager &pm, bool explain,
 
 void ::attn::populateTilePipeline(OpPassManager &pm) {
   pm.addPass(createAttnTilePass());
-  pm.addPass(createCanonicalizerPass());
+  addCanonicalizer(pm);
   // Kernel builders recompute positions and constants freely.
   pm.addPass(createCSEPass());
 }
@@ -101,7 +112,7 @@ void ::attn::populateTilePipeline(OpPassManager &pm) {
 static void expandTiles(OpPassManager &pm) {
   pm.addPass(::attn::createTileExpandStreamPass());
   // Bodies test what their loop knows; loops look alike.
-  pm.addPass(createCanonicalizerPass());
+  addCanonicalizer(pm);
   pm.addPass(createCSEPass());
   // Of the loads that are left, and before anything asks which tensor one
   // reads, and from where.
@@ -134,11 +145,11 @@ void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
   // warps and copies of sm_80 run.
   pm.addPass(createTileGpuSpecializeWarpsPass());
   pm.addPass(createTileGpuPipelineCopiesPass());
-  pm.addPass(createCanonicalizerPass());
+  addCanonicalizer(pm);
   pm.addPass(createCSEPass());
   // Compute: fragments, each product waited for at once.
   pm.addNestedPass<tile_gpu::KernelOp>(createConvertTileToTileGPU());
-  pm.addPass(createCanonicalizerPass());
+  addCanonicalizer(pm);
   pm.addPass(createCSEPass());
   OpPassManager &kernels = pm.nest<tile_gpu::KernelOp>();
   // Before products move: it looks for sums beside their loops.
