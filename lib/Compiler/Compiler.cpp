@@ -562,7 +562,8 @@ private:
     if (!error.empty())
       return messages.failure(error).message;
     if (target.isCpu() || emulates) {
-      error = hostCode.emitObject(wantsText);
+      error = hostCode.emitObject(
+          emulates ? HostCode::Use::plan : HostCode::Use::kernels, wantsText);
     } else {
       // Kernels take longer than their plan. IR is of no more use to either,
       // and letting it go takes a while as well.
@@ -570,7 +571,7 @@ private:
       std::string planError;
       Background background;
       background.start([&] {
-        planError = hostCode.emitObject(wantsText);
+        planError = hostCode.emitObject(HostCode::Use::plan, wantsText);
         kernels = nullptr;
         module = nullptr;
         context.reset();

@@ -10,6 +10,8 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/CodeGen/TargetLowering.h"
+#include "llvm/CodeGen/TargetSubtargetInfo.h"
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
@@ -29,6 +31,7 @@
 #include "llvm/Transforms/Scalar/LoopPassManager.h"
 #include "llvm/Transforms/Scalar/SROA.h"
 #include "llvm/Transforms/Scalar/SimplifyCFG.h"
+#include "llvm/Transforms/Utils/BypassSlowDivision.h"
 
 #include <cmath>
 #include <cstring>
@@ -46,7 +49,8 @@ static std::string toOneLine(Error error) {
 }
 
 static std::unique_ptr<TargetMachine>
-createTargetMachine(const TargetInfo &target, std::string &error) {
+createTargetMachine(const TargetInfo &target, HostCode::Use use,
+                    std::string &error) {
   Triple triple(sys::getDefaultTargetTriple());
   const Target *backend = TargetRegistry::lookupTarget(triple, error);
   if (!backend)
@@ -54,17 +58,33 @@ createTargetMachine(const TargetInfo &target, std::string &error) {
   TargetOptions options;
   std::unique_ptr<TargetMachine> machine(backend->createTargetMachine(
       triple, target.llvmCpu, target.llvmFeatures, options, Reloc::PIC_,
-      std::nullopt, CodeGenOptLevel::Default, /*JIT=*/false));
+      std::nullopt,
+      use == HostCode::Use::plan ? CodeGenOptLevel::None
+                                 : CodeGenOptLevel::Default,
+      /*JIT=*/false));
   if (!machine)
     error = "no LLVM back end for '" + target.name + "'";
   return machine;
+}
+
+/// Optimization of machine code that is not only for the code's own sake: many
+/// processors divide short numbers several times faster.
+static void shortenDivisions(Function &function, TargetMachine &machine) {
+  const TargetLowering &lowering =
+      *machine.getSubtargetImpl(function)->getTargetLowering();
+  if (!lowering.isSlowDivBypassed())
+    return;
+  SmallVector<BasicBlock *> blocks(llvm::make_pointer_range(function));
+  for (BasicBlock *block : blocks)
+    bypassSlowDivision(block, lowering.getBypassSlowDivWidths());
 }
 
 /// Vectorisation, unrolling and fusion happened before this, under the
 /// schedule's control; here LLVM only cleans up after the conversion: it
 /// dissolves descriptors, shares address arithmetic and moves what is
 /// invariant out of loops.
-static void optimize(Module &module, TargetMachine &machine) {
+static void optimize(Module &module, TargetMachine &machine,
+                     HostCode::Use use) {
   FunctionPassManager passes;
   passes.addPass(SROAPass(SROAOptions::PreserveCFG));
   passes.addPass(EarlyCSEPass());
@@ -82,6 +102,10 @@ static void optimize(Module &module, TargetMachine &machine) {
   pipeline.addPass(GlobalDCEPass());
   pipeline.addPass(createModuleToFunctionPassAdaptor(std::move(passes)));
   attn::runPasses(module, machine, std::move(pipeline));
+  if (use == HostCode::Use::plan)
+    for (Function &function : module)
+      if (!function.isDeclaration())
+        shortenDivisions(function, machine);
 }
 
 HostCode::HostCode() = default;
@@ -100,10 +124,11 @@ std::string HostCode::translate(mlir::ModuleOp module,
   return "";
 }
 
-std::string HostCode::emitObject(bool wantLlvmIr) {
+std::string HostCode::emitObject(Use use, bool wantLlvmIr) {
   Stopwatch watch;
   std::string error;
-  std::unique_ptr<TargetMachine> machine = createTargetMachine(target, error);
+  std::unique_ptr<TargetMachine> machine =
+      createTargetMachine(target, use, error);
   if (!machine)
     return error;
   code->setDataLayout(machine->createDataLayout());
@@ -115,7 +140,7 @@ std::string HostCode::emitObject(bool wantLlvmIr) {
     if (function.isDeclaration() && !function.isIntrinsic())
       function.setMemoryEffects(MemoryEffects::none());
   }
-  optimize(*code, *machine);
+  optimize(*code, *machine, use);
   result.optimizeMs = watch.lap();
   if (wantLlvmIr) {
     raw_string_ostream stream(result.llvmIr);

@@ -40,6 +40,11 @@ struct EmitResult {
 /// where there is none.
 class HostCode {
 public:
+  /// What the code is for. A plan runs once in a call, for less than 0.1 us:
+  /// its machine code is made without optimization, which takes a quarter of
+  /// the time, of LLVM IR that is optimized. Kernels are worth all of it.
+  enum class Use { kernels, plan };
+
   HostCode();
   ~HostCode();
 
@@ -47,7 +52,7 @@ public:
   std::string translate(mlir::ModuleOp module, const TargetInfo &target);
 
   /// Compiles it to a relocatable object. Once.
-  std::string emitObject(bool wantLlvmIr = false);
+  std::string emitObject(Use use, bool wantLlvmIr = false);
 
   EmitResult result;
 
