@@ -73,7 +73,8 @@ struct LawReport {
   bool relaxedMax = false;
   /// General, of one score and no values: the number of a state below which a
   /// key changes nothing: combine(c, lift(s, j)) = c wherever s <=
-  /// c[threshold], as in the k largest scores, whose k-th is one. -1: there is
+  /// c[threshold], as in the k largest scores, whose k-th is one, unless that
+  /// is the lowest float32, "none yet", which lets in every key. -1: there is
   /// none.
   int threshold = -1;
   /// For each component the largest magnitude of a rescaled weight over

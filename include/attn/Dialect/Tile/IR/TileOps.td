@@ -628,8 +628,9 @@ def Tile_FoldOp : Tile_Op<"fold", [
     new state. Scores are RxC, values CxD, state tiles Rx1 or RxD; an Rx1
     state must not depend on the values. Elements whose `live` (RxC, i1) is
     false are skipped. With `threshold = n` a key whose score is at most state n
-    of its row changes nothing: lowerings test keys side by side and fold those
-    alone that pass.
+    of its row changes nothing, unless that is the lowest number of its type,
+    "none yet", or a NaN: lowerings test keys side by side and fold those alone
+    that pass.
   }];
   let arguments = (ins
     Arg<Variadic<Tile_TileType>, "Tiles of scores, RxC.">:$scores,
