@@ -73,6 +73,8 @@ struct BoxLoad {
   /// Pages of `page` rows; `noSlot` without.
   SlotId table;
   int64_t page;
+  /// What the warp has read of the table, and where the tile's begin there.
+  SlotId entries, firstEntry;
 };
 } // namespace
 
@@ -168,6 +170,25 @@ static bool findPage(Agent &a, const BoxLoad &load,
   return true;
 }
 
+/// Whether the pages that the warp has read are those of the table: box `box`
+/// lies at `indices` of a sequence.
+static bool checkEntry(Agent &a, const BoxLoad &load, int64_t box,
+                       llvm::ArrayRef<int64_t> indices, int64_t page) {
+  // What lies behind the table's end is not copied from.
+  if (indices[2] / load.page >= a.memref(load.table).sizes[1])
+    return true;
+  auto entries = a.use(load.entries);
+  if (a.machine.failed())
+    return false;
+  auto number = size_t(a.i32(load.firstEntry) + box);
+  if (number >= entries->words.size() ||
+      int32_t(entries->words[number]) != page) {
+    a.fail("copies a page that its table does not name there");
+    return false;
+  }
+  return true;
+}
+
 /// The panels of a box.
 static bool startBox(Agent &a, const BoxLoad &load, int64_t box,
                      llvm::ArrayRef<int64_t> indices, const View &view) {
@@ -202,7 +223,9 @@ static LogicalResult emulateBox(tg::RingLoadOp op, ProgramBuilder &b,
                b.slots(op.getIndices()),
                ring,
                optional(op.getTable()),
-               int64_t(op.getPage().value_or(0))};
+               int64_t(op.getPage().value_or(0)),
+               optional(op.getEntries()),
+               optional(op.getFirstEntry())};
   b.emit(op, true, [load](Agent &a) {
     View view = a.view(load.tileSlot);
     auto indices = indicesOf(a, load.indices);
@@ -217,7 +240,15 @@ static LogicalResult emulateBox(tg::RingLoadOp op, ProgramBuilder &b,
     for (int64_t box = 0; box < load.tile.rows / load.rows; ++box) {
       auto at = indices;
       at[2] += box * load.rows;
-      if (!findPage(a, load, at) || !startBox(a, load, box, at, view))
+      if (!findPage(a, load, at))
+        return Step::Stop;
+      if (load.entries != noSlot) {
+        auto row = indices;
+        row[2] += box * load.rows;
+        if (!checkEntry(a, load, box, row, at[0]))
+          return Step::Stop;
+      }
+      if (!startBox(a, load, box, at, view))
         return Step::Stop;
     }
     return Step::Next;

@@ -176,6 +176,8 @@ void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
   // Of plans, and at the edges of their kernels.
   pm.addPass(createTileGpuKeepWorkspacePass());
   pm.addPass(createTileGpuOverlapLaunchesPass());
+  // Behind what looks for first copies in such loops.
+  pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuReadTablesAheadPass());
   // After the last pass that could merge fragments, for the check below.
   pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuCopyFragmentsPass());
   pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuVerifyAsyncPass());

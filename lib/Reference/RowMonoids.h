@@ -216,9 +216,8 @@ private:
 
   /// exp(s - max - shift); a sink of -inf, the identity, weighs nothing.
   double weightOf(double s, double max) {
-    return s == negativeInfinity
-               ? 0.0
-               : round(std::exp(sum(round(s - max) - shift)));
+    return s == negativeInfinity ? 0.0
+                                 : round(std::exp(sum(round(s - max) - shift)));
   }
 
   /// Each key takes the share sigmoid(s) of what those before it have left,

@@ -68,6 +68,31 @@ static void copyPanel(KernelContext &k, RingLoadOp op, const PanelCopy &copy) {
   e.assembly(text + ";", constraints + ",~{memory}", inputs);
 }
 
+/// The page of a box, which is a whole one: the warp has read it.
+static Value takeEntry(KernelContext &k, RingLoadOp op, Value box) {
+  Emitter &e = k.e;
+  // Four lanes of a register have the same row.
+  constexpr int64_t ofRegister = 8, lanes = TargetInfo::warpThreads;
+  Values &registers = k.of(op.getEntries());
+  Value first = k.scalar(op.getFirstEntry()), entries = registers.front();
+  for (auto [i, other] : llvm::enumerate(llvm::drop_begin(registers)))
+    entries =
+        e.select(e.lt(first, e.c32((i + 1) * ofRegister)), entries, other);
+  Value row = e.add(e.urem(first, ofRegister), box);
+  return e.shuffleTo(entries, e.mul(row, lanes / ofRegister));
+}
+
+/// The page of a box of rows from `position` on, as the table says.
+static Value readEntry(KernelContext &k, RingLoadOp op, Value position) {
+  Emitter &e = k.e;
+  // Rows behind the last key may be behind the last page, too.
+  Value lastPage = e.sub(e.trunc32(k.of(op.getTable())[2]), e.c32(1));
+  Value entry = LLVM::SMinOp::create(e.b, e.loc,
+                                     e.udiv(position, *op.getPage()), lastPage);
+  Value sequence = k.scalar(op.getIndices().front());
+  return e.load(e.i32, k.elementPointer(op.getTable(), {sequence, entry}));
+}
+
 /// Each lane finds the page of a panel of a box, and copies that.
 static void lowerPagedLoad(KernelContext &k, RingLoadOp op) {
   Emitter &e = k.e;
@@ -79,9 +104,8 @@ static void lowerPagedLoad(KernelContext &k, RingLoadOp op) {
   int64_t unit = tile.getSwizzle() ? tile.getSwizzle() : tile.getRowBytes();
   auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
   int64_t blocks = k.layout.ring(acquire.getRing())->cluster;
-  Values table = k.of(op.getTable()), indices = k.flat(op.getIndices());
-  Value sequence = indices[0], first = indices[2], column = indices[3];
-  Value lastPage = e.sub(e.trunc32(table[2]), e.c32(1));
+  Values indices = k.flat(op.getIndices());
+  Value first = indices[2], column = indices[3];
   for (int64_t done = 0; done < count; done += TargetInfo::warpThreads) {
     Value index = e.add(k.lane, done), isMine = e.lt(index, e.c32(count));
     // One panel comes from one of the blocks, for all of them.
@@ -92,11 +116,8 @@ static void lowerPagedLoad(KernelContext &k, RingLoadOp op) {
     if (k.role.scope == Scope::Warpgroup)
       isMine = e.and_(isMine, e.eq(k.role.warpInMember, 0));
     Value position = e.add(first, e.mul(number, rows));
-    // Rows behind the last key may be behind the last page, too.
-    Value entry = LLVM::SMinOp::create(
-        e.b, e.loc, e.udiv(position, *op.getPage()), lastPage);
     Value page =
-        e.load(e.i32, k.elementPointer(op.getTable(), {sequence, entry}));
+        op.getEntries() ? takeEntry(k, op, number) : readEntry(k, op, position);
     PanelCopy copy;
     copy.predicate = isMine;
     // A box has panels of its own, or rows of the tile's.

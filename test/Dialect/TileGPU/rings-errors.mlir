@@ -408,3 +408,43 @@ func.func @states_consumers() {
   %r = tile_gpu.ring.create states producers(2) consumers(1) cluster(8) : !tile_gpu.ring<1, 8x144xf32>
   return
 }
+
+// -----
+
+func.func @entries_without_table(%m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, %e: !tile_gpu.vec<16xi32, row, warp>, %c: i32) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected entries(...) with a tensor map and the table that they are of}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c], %t entries(%e from %c : !tile_gpu.vec<16xi32, row, warp>) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @entries_of_a_memref(%m: memref<?x?x16x64xbf16>, %table: memref<?x?xi32>, %e: !tile_gpu.vec<16xi32, row, warp>, %c: i32) {
+  %r = tile_gpu.ring.create cp_group producers(4) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected entries(...) with a tensor map and the table that they are of}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) entries(%e from %c : !tile_gpu.vec<16xi32, row, warp>) : memref<?x?x16x64xbf16>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @entries_by_column(%m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, %table: memref<?x?xi32>, %e: !tile_gpu.vec<16xi32, col, warp>, %c: i32) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected entries in a warp's row vector of i32, but got '!tile_gpu.vec<16xi32, col, warp>'}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) entries(%e from %c : !tile_gpu.vec<16xi32, col, warp>) page(64) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}
+
+// -----
+
+func.func @entries_of_larger_pages(%m: !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, %table: memref<?x?xi32>, %e: !tile_gpu.vec<16xi32, row, warp>, %c: i32) {
+  %r = tile_gpu.ring.create tma consumers(8) : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  %t = tile_gpu.ring.acquire %r[%c] : !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+  // expected-error @below {{expected a tile of 1, 2, 4 or 8 whole pages with entries(...), but got one of 64 rows and pages of 128 in boxes of 64}}
+  tile_gpu.ring.load %m[%c, %c, %c, %c], %t table(%table : memref<?x?xi32>) entries(%e from %c : !tile_gpu.vec<16xi32, row, warp>) page(128) : !tile_gpu.tensor_map<64x64xbf16 swizzle 128>, !tile_gpu.smem<64x64xbf16 swizzle 128>
+  return
+}

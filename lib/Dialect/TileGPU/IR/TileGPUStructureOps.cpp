@@ -412,6 +412,30 @@ static RingCreateOp createOf(Value ring) {
   return ring.getDefiningOp<RingCreateOp>();
 }
 
+/// Whether lanes can hand on entries that the warp has read: a tile's are all
+/// of one register.
+static LogicalResult verifyEntries(RingLoadOp op) {
+  auto map = dyn_cast<TensorMapType>(op.getSource().getType());
+  if (!op.getTable() || !map || !op.getEntries() || !op.getFirstEntry())
+    return op.emitOpError("expected entries(...) with a tensor map and the "
+                          "table that they are of");
+  constexpr int64_t ofRegister = 8;
+  VecType entries = op.getEntries().getType();
+  if (!entries.getElementType().isInteger(32) ||
+      entries.getAxis() != Axis::Row || entries.getScope() != Scope::Warp ||
+      entries.getPartial())
+    return op.emitOpError("expected entries in a warp's row vector of i32, "
+                          "but got ")
+           << entries;
+  int64_t page = *op.getPage(), rows = op.getTile().getType().getRows();
+  if (page != map.getBox().getRows() || ofRegister % (rows / page))
+    return op.emitOpError("expected a tile of 1, 2, 4 or 8 whole pages with "
+                          "entries(...), but got one of ")
+           << rows << " rows and pages of " << page << " in boxes of "
+           << map.getBox().getRows();
+  return success();
+}
+
 LogicalResult RingLoadOp::verify() {
   SmemType tile = getTile().getType();
   auto acquire = getTile().getDefiningOp<RingAcquireOp>();
@@ -462,8 +486,12 @@ LogicalResult RingLoadOp::verify() {
     if (getTable() && getIndices().size() != 4)
       return emitOpError("expected 4 indices with a table, but got ")
              << getIndices().size();
+    if ((getEntries() || getFirstEntry()) && failed(verifyEntries(*this)))
+      return failure();
     return verifyMapIndices(*this, getIndices());
   }
+  if (getEntries() || getFirstEntry())
+    return verifyEntries(*this);
   if (getPage())
     return emitOpError("expected no page(...) with a memref, whose type has "
                        "the rows of a page");

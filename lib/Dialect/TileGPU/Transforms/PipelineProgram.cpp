@@ -292,6 +292,7 @@ void PipelineProgram::createCopy(tile::LoadOp load, IRMapping &at,
   RingLoadOp::create(b, load.getLoc(), at.lookup(memoryOf(load)), indices, tile,
                      /*box=*/Value(), from, rows,
                      source ? lookup(source.getTable()) : Value(),
+                     /*entries=*/Value(), /*first_entry=*/Value(),
                      source ? lookup(source.getStart()) : Value(),
                      source ? source.getBoxesAttr() : IntegerAttr(),
                      /*page=*/IntegerAttr(), /*evict_first=*/false);

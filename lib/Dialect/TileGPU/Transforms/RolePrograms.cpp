@@ -175,6 +175,7 @@ void Producer::copy(RolesRing &ring, tile::LoadOp load, Value counter,
       plan.queries, [&](RolesRing &query) { return &query == &ring; });
   RingLoadOp::create(b, loc, ring.map, indices, tile, /*box=*/Value(),
                      /*from=*/Value(), /*rows=*/Value(), table,
+                     /*entries=*/Value(), /*first_entry=*/Value(),
                      /*start=*/Value(), /*boxes=*/IntegerAttr(), page,
                      /*evict_first=*/plan.readsOnce && !isQuery);
 }
@@ -205,7 +206,8 @@ void Producer::copyColumns(tile::LoadOp load) {
   unsigned number = columns.number.lookup(load);
   RingLoadOp::create(b, loc, mapping.lookup(columns.memories[number]), indices,
                      columnTiles[number], /*box=*/Value(), /*from=*/Value(),
-                     /*rows=*/Value(), /*table=*/Value(), /*start=*/Value(),
+                     /*rows=*/Value(), /*table=*/Value(), /*entries=*/Value(),
+                     /*first_entry=*/Value(), /*start=*/Value(),
                      /*boxes=*/IntegerAttr(), /*page=*/IntegerAttr(),
                      /*evict_first=*/false);
   if (columns.isLast(load))

@@ -513,7 +513,10 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     a multiple of a box's rows, which divide n, and boxes that lie in no page
     read as zero. Each lane of a warp looks up the page of one box and copies
     it, since a single thread would take longer for many small copies than the
-    products on them.
+    products on them. With `entries(%v from %e)` the warp has read the entries
+    before (`tile-gpu-read-tables-ahead`): a box is a page, and that of box i is
+    v[e + i], which is what the table says of it. `e` is a multiple of the
+    number of boxes: 1, 2, 4 or 8.
 
     From a memref: the rows from `row` on that lie within `[from, rows)`; other
     rows, and columns beyond the tensor, read as zero. On a `tma` ring a memref
@@ -580,6 +583,10 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
     Arg<Optional<MemRefRankOf<[I32], [2]>>, "The pages of each sequence in "
         "order, [b, n]; the tensor is not in pages if "
         "absent.", [MemRead]>:$table,
+    Arg<Optional<TileGPU_VecType>, "Entries of the table that the warp has "
+        "read; each copy reads its own if absent.">:$entries,
+    Arg<Optional<I32>, "Which of `entries` is the page of the tile's first "
+        "box; goes with it.">:$first_entry,
     Arg<Optional<MemRefRankOf<[I32], [1]>>, "Row of a ring in memory that row "
         "0 of each sequence is in, [b]; the tensor is no ring if "
         "absent.", [MemRead]>:$start,
@@ -593,8 +600,9 @@ def TileGPU_RingLoadOp : TileGPU_Op<"ring.load", [AttrSizedOperandSegments]> {
   let assemblyFormat = [{
     $source `[` $indices `]` `,` $tile (`box` `(` $box^ `)`)?
     (`from` `(` $from^ `)`)? (`rows` `(` $rows^ `)`)?
-    (`table` `(` $table^ `:` type($table) `)`)? (`boxes` `(` $boxes^ `)`)?
-    (`page` `(` $page^ `)`)?
+    (`table` `(` $table^ `:` type($table) `)`)?
+    (`entries` `(` $entries^ `from` $first_entry `:` type($entries) `)`)?
+    (`boxes` `(` $boxes^ `)`)? (`page` `(` $page^ `)`)?
     (`start` `(` $start^ `:` type($start) `)`)?
     (`evict_first` $evict_first^)?
     attr-dict `:` type($source) `,` type($tile)

@@ -336,4 +336,107 @@ def TileGpuStageEpiloguePass : Pass<"tile-gpu-stage-epilogue", "::mlir::ModuleOp
   ];
 }
 
+def TileGpuReadTablesAheadPass
+    : Pass<"tile-gpu-read-tables-ahead", "::mlir::tile_gpu::KernelOp"> {
+  let summary = "Read entries of tables of pages some tiles ahead";
+  let description = [{
+    Expects: kernels whose roles copy tiles of whole pages (`table`) in loops
+    over keys, as they are when launches overlap (`tile-gpu-overlap-launches`).
+
+    Produces: warps that have the next entries of their sequence in registers,
+    those of four tiles at least, and read the ones behind these when they begin
+    to copy them. Copies take their pages from there (`entries`). Of loops one
+    behind the other the first is changed, which has most of the tiles. Tiles of
+    16 pages and more, or of parts of pages, read entries as they are copied;
+    so do warpgroups. Entries that no row needs are read as well, up to the end
+    of the table, and no copy takes them.
+
+    Example:
+
+    ```mlir
+    # tile_gpu.kernel private @decode(%K: !tile_gpu.tensor_map<64x128xbf16 swizzle 128>,
+    #     %table: memref<?x?xi32>, %n: index) {
+    #   %c0 = arith.constant 0 : index
+    #   %c128 = arith.constant 128 : index
+    #   %b = arith.constant 0 : i32
+    #   %keys = tile_gpu.ring.create tma consumers(4) : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+    #   tile_gpu.role "load" warps(1) {
+    #   ^bb0(%warp: i32):
+    #     %one = arith.constant 1 : i32
+    scf.for %i = %c0 to %n step %c128 iter_args(%use = %b) -> (i32) {
+      %tile = tile_gpu.ring.acquire %keys[%use] : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+      %row = arith.index_cast %i : index to i32
+      tile_gpu.ring.load %K[%b, %b, %row, %b], %tile table(%table : memref<?x?xi32>) page(64)
+          : !tile_gpu.tensor_map<64x128xbf16 swizzle 128>, !tile_gpu.smem<128x128xbf16 swizzle 128>
+      %next = arith.addi %use, %one : i32
+      scf.yield %next : i32
+    }
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    ```
+
+    ```mlir
+    # tile_gpu.kernel private @decode(%K: !tile_gpu.tensor_map<64x128xbf16 swizzle 128>,
+    #     %table: memref<?x?xi32>, %n: index) {
+    #   %c0 = arith.constant 0 : index
+    #   %c16 = arith.constant 16 : index
+    #   %c64 = arith.constant 64 : index
+    #   %c1 = arith.constant 1 : index
+    #   %c128 = arith.constant 128 : index
+    #   %b = arith.constant 0 : i32
+    #   %e = arith.constant 16 : i32
+    #   %keys = tile_gpu.ring.create tma consumers(4) : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+    #   tile_gpu.role "load" warps(1) {
+    #   ^bb0(%warp: i32):
+    #     %one = arith.constant 1 : i32
+    %dim = memref.dim %table, %c1 : memref<?x?xi32>
+    %end = arith.index_cast %dim : index to i32
+    %first = tile_gpu.global.load %table[%b, %b] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
+    %second = tile_gpu.global.load %table[%b, %e] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
+    scf.for %i = %c0 to %n step %c128 iter_args(%use = %b, %now = %first, %later = %second)
+        -> (i32, !tile_gpu.vec<16xi32, row, warp>, !tile_gpu.vec<16xi32, row, warp>) {
+      %done = arith.divui %i, %c64 : index
+      %place = arith.remui %done, %c16 : index
+    #   %begins = arith.cmpi eq, %place, %c0 : index
+    #   %goes = arith.cmpi ne, %done, %c0 : index
+    #   %all = arith.andi %begins, %goes : i1
+      %v:2 = scf.if %all -> (!tile_gpu.vec<16xi32, row, warp>, !tile_gpu.vec<16xi32, row, warp>) {
+    #     %n0 = arith.addi %done, %c16 : index
+    #     %n1 = arith.index_cast %n0 : index to i32
+        %more = tile_gpu.global.load %table[%b, %n1] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
+        scf.yield %later, %more : !tile_gpu.vec<16xi32, row, warp>, !tile_gpu.vec<16xi32, row, warp>
+      } else {
+        scf.yield %now, %later : !tile_gpu.vec<16xi32, row, warp>, !tile_gpu.vec<16xi32, row, warp>
+      }
+      %from = arith.index_cast %place : index to i32
+      %tile = tile_gpu.ring.acquire %keys[%use] : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+      %row = arith.index_cast %i : index to i32
+      tile_gpu.ring.load %K[%b, %b, %row, %b], %tile table(%table : memref<?x?xi32>)
+          entries(%v#0 from %from : !tile_gpu.vec<16xi32, row, warp>) page(64)
+          : !tile_gpu.tensor_map<64x128xbf16 swizzle 128>, !tile_gpu.smem<128x128xbf16 swizzle 128>
+      %next = arith.addi %use, %one : i32
+      scf.yield %next, %v#0, %v#1 : i32, !tile_gpu.vec<16xi32, row, warp>, !tile_gpu.vec<16xi32, row, warp>
+    }
+    #     tile_gpu.yield
+    #   }
+    #   tile_gpu.return
+    # }
+    ```
+
+    Numerics: no effect.
+
+    Fails when: never.
+  }];
+  let dependentDialects = [
+    "::mlir::arith::ArithDialect", "::mlir::memref::MemRefDialect",
+    "::mlir::scf::SCFDialect",
+    "::mlir::tile_gpu::TileGPUDialect"
+  ];
+  let statistics = [
+    Statistic<"numLoops", "num-loops", "Number of loops that read ahead">
+  ];
+}
+
 #endif // ATTN_DIALECT_TILEGPU_TRANSFORMS_KERNELPASSES_TD
