@@ -20,7 +20,7 @@
 // AMX: %[[LOWER:.*]] = arith.shrui
 // AMX: %[[REST:.*]] = arith.ori %[[LOWER]],
 // AMX: %[[THIRD:.*]] = vector.bitcast %[[REST]] : vector<16xi32> to vector<32xbf16>
-// AMX: vector.store %[[PAIR]], %[[ROUNDED:.*]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
+// AMX: vector.store %[[PAIR]], %[[ROUNDED:.*]][%{{.*}}] : memref<1024xbf16>, vector<32xbf16>
 // AMX: vector.store %[[SECOND]], %[[OTHERS:.*]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
 // AMX: vector.store %[[THIRD]], %[[OTHERS]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
 // AMX-COUNT-1: cvtne2ps2bf16
@@ -80,6 +80,82 @@ tile.kernel @rounded(%K: !rows, %V: !wide, %S: !wide, %T: !wide, %block: index) 
   %rough = tile.dot %k, %narrow : !tile.tile<32x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<32x64xf32>
   tile.store %exact, %S[%c0, %c0] : !tile.tile<32x64xf32>, !wide
   tile.store %rough, %T[%c0, %c0] : !tile.tile<32x64xf32>, !wide
+  tile.return
+}
+
+// A state that a product reads rounded, and changes behind that, is rounded by
+// it, two tiles of columns at a time: nothing else is in its pairs.
+// AMX-LABEL: tile.kernel @rounded_state
+// AMX: scf.for %[[COL:.*]] = %c0 to %c64 step %c32
+// AMX: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+// AMX: vector.store %{{.*}} : memref<2048xbf16>, vector<32xbf16>
+// AMX: "llvm.x86.tdpbf16ps"
+// Where nothing reads it behind the product it may be written over: it is packed
+// where it is rounded.
+// AMX-LABEL: tile.kernel @rounded_last
+// AMX: llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+// AMX: vector.store %{{.*}} : memref<4096xbf16>, vector<32xbf16>
+tile.kernel @rounded_state(%Q: !rows, %K: !rows, %V: !rows, %S: !wide, %T: !wide, %block: index) {
+  %c0 = arith.constant 0 : index
+  %q = tile.load %Q[%c0, %c0] : !rows -> !tile.tile<32x64xbf16>
+  %k = tile.load %K[%c0, %c0] : !rows -> !tile.tile<64x64xbf16>
+  %v = tile.load %V[%c0, %c0] : !rows -> !tile.tile<64x64xbf16>
+  %s = tile.load %S[%c0, %c0] : !wide -> !tile.tile<64x64xf32>
+  %narrow = tile.map ins(%s : !tile.tile<64x64xf32>) {
+  ^bb0(%r: i32, %c: i32, %x: f32):
+    %y = arith.truncf %x : f32 to bf16
+    tile.yield %y : bf16
+  } -> !tile.tile<64x64xbf16>
+  %o = tile.dot %q, %narrow : !tile.tile<32x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<32x64xf32>
+  %next = tile.dot %k, %v acc %s : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<64x64xf32>
+  tile.store %o, %T[%c0, %c0] : !tile.tile<32x64xf32>, !wide
+  tile.store %next, %S[%c0, %c0] : !tile.tile<64x64xf32>, !wide
+  tile.return
+}
+tile.kernel @rounded_last(%Q: !rows, %S: !wide, %T: !wide, %block: index) {
+  %c0 = arith.constant 0 : index
+  %q = tile.load %Q[%c0, %c0] : !rows -> !tile.tile<32x64xbf16>
+  %s = tile.load %S[%c0, %c0] : !wide -> !tile.tile<64x64xf32>
+  %narrow = tile.map ins(%s : !tile.tile<64x64xf32>) {
+  ^bb0(%r: i32, %c: i32, %x: f32):
+    %y = arith.truncf %x : f32 to bf16
+    tile.yield %y : bf16
+  } -> !tile.tile<64x64xbf16>
+  %o = tile.dot %q, %narrow : !tile.tile<32x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<32x64xf32>
+  tile.store %o, %T[%c0, %c0] : !tile.tile<32x64xf32>, !wide
+  tile.return
+}
+
+// Values times a column, which one product reads, are multiplied as it packs
+// them: of bf16 from the pairs that another product has of them.
+// AMX-LABEL: tile.kernel @scaled
+// AMX-NOT: arith.extf
+// AMX: arith.shli
+// AMX: arith.andi
+// AMX-COUNT-2: arith.mulf
+// AMX: "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+// AMX-NOT: arith.extf
+// AMX: tile.return
+// FMA-LABEL: tile.kernel @scaled
+// FMA: arith.extf
+// FMA: arith.mulf
+tile.kernel @scaled(%K: !rows, %V: !rows, %G: memref<?xf32>, %S: !wide, %T: !wide, %block: index) {
+  %c0 = arith.constant 0 : index
+  %k = tile.load %K[%c0, %c0] : !rows -> !tile.tile<32x64xbf16>
+  %w = tile.load %K[%c0, %c0] : !rows -> !tile.tile<32x32xbf16>
+  %v = tile.load %V[%c0, %c0] : !rows -> !tile.tile<32x64xbf16>
+  %g = tile.load vector %G[%c0] : memref<?xf32> -> !tile.tile<32x1xf32>
+  %o = tile.dot %w, %v : !tile.tile<32x32xbf16>, !tile.tile<32x64xbf16> -> !tile.tile<32x64xf32>
+  %scaled = tile.map ins(%v, %g : !tile.tile<32x64xbf16>, !tile.tile<32x1xf32>) {
+  ^bb0(%r: i32, %c: i32, %x: bf16, %y: f32):
+    %wide = arith.extf %x : bf16 to f32
+    %z = arith.mulf %wide, %y : f32
+    tile.yield %z : f32
+  } -> !tile.tile<32x64xf32>
+  %s = tile.dot %k, %scaled transpose_lhs
+      : !tile.tile<32x64xbf16>, !tile.tile<32x64xf32> -> !tile.tile<64x64xf32>
+  tile.store %o, %T[%c0, %c0] : !tile.tile<32x64xf32>, !wide
+  tile.store %s, %S[%c0, %c0] : !tile.tile<64x64xf32>, !wide
   tile.return
 }
 

@@ -115,6 +115,8 @@ private:
   void step(Value r0, Value c0, Value k, int64_t rowTiles, int64_t colTiles);
   void addScaled(Value r0, Value c0, int64_t colTiles, Value first,
                  int64_t begin, int64_t end);
+  /// Where the first of a block's columns are that are packed here.
+  Value startOf(Value c0) { return isKept ? times(c0, depth) : ctx.index(0); }
   /// Where the right operand's tile at depth k begins.
   Value tileAt(Value c0, int64_t tile, Value k, int64_t part);
   Value at(Value base, int64_t offset) {
@@ -144,8 +146,11 @@ private:
   Value lhs, rhs, acc, scale, out;
   int64_t rows, cols, depth;
   int64_t numParts = 1;
-  /// Of a right operand in parts: those of a block of columns but the first.
+  /// What is packed here: what it is rounded to, of all columns if that is kept
+  /// or of one block of them, and of a block its other parts.
+  RightRows right;
   Value first, others;
+  bool isKept = false;
   Ahead ahead;
   /// A block's sums, where they are scaled and added to others, and the row of
   /// the block whose they are while the next one's products are computed.
@@ -173,10 +178,11 @@ Value AmxProduct::tileAt(Value c0, int64_t tile, Value k, int64_t part) {
   if (part)
     place = at(times(k, (numParts - 1) * stepColumns),
                ((part - 1) * stepColumns + tile * pairColumns) * amxDepth);
-  else if (ctx.inSteps.contains(from))
-    place = at(b.createOrFold<arith::AddIOp>(loc, times(c0, depth),
-                                             times(k, stepColumns)),
-               tile * pairColumns * amxDepth);
+  else if (first || ctx.inSteps.contains(from))
+    place = at(
+        b.createOrFold<arith::AddIOp>(
+            loc, first ? startOf(c0) : times(c0, depth), times(k, stepColumns)),
+        tile * pairColumns * amxDepth);
   else // [column tile][K / 2][16][2]
     place = b.createOrFold<arith::AddIOp>(
         loc, times(at(c0, tile * pairColumns), depth), times(k, pairColumns));
@@ -265,8 +271,9 @@ void AmxProduct::block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
 }
 
 void AmxProduct::columnBlock(Value c0, int64_t colTiles) {
-  if (others)
-    packSteps(ctx, rhs, depth, c0, colTiles * pairColumns, first, others, loc);
+  if (right.rows)
+    packSteps(ctx, right, depth, c0, colTiles * pairColumns, first, startOf(c0),
+              others, loc);
   constexpr int64_t height = 2 * amxRows;
   int64_t whole = rows / height * height;
   auto blockAndSums = [&](Value r0, int64_t rowTiles) {
@@ -295,10 +302,19 @@ void AmxProduct::emit() {
   if (scale)
     sums = ctx.allocate(TileType::get(b.getContext(), 2 * amxRows, stepColumns,
                                       b.getF32Type()));
+  right = rightRows(ctx, op);
+  if (right.rows) {
+    isKept = llvm::any_of(op.getRhs().getUsers(), [&](Operation *user) {
+      auto map = dyn_cast<MapOp>(user);
+      return map && roundedBy(map) == op.getRhs();
+    });
+    first = isKept ? allocateSteps(ctx, depth, cols)
+                   : ctx.allocateFlat(depth * stepColumns, b.getBF16Type());
+  }
   if (op.getRhs().getType().getElementType().isF32()) {
     numParts = numExactParts;
-    first = allocateSteps(ctx, depth, cols);
-    ctx.firstParts[op.getRhs()] = {first, op->getBlock()};
+    if (isKept)
+      ctx.firstParts[op.getRhs()] = {first, op->getBlock()};
     others =
         ctx.allocateFlat((numParts - 1) * depth * stepColumns, b.getBF16Type());
   }

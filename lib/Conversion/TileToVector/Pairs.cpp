@@ -132,9 +132,46 @@ static SmallVector<Value> splitPair(VectorContext &ctx, Value row, Value next,
   return parts;
 }
 
-void mlir::tile::packSteps(VectorContext &ctx, Value rows, int64_t depth,
-                           Value firstCol, int64_t numCols, Value first,
-                           Value others, Location loc) {
+/// 16 columns of rows k and k + 1, from column c.
+static std::pair<Value, Value> loadPair(VectorContext &ctx,
+                                        const RightRows &from, int64_t depth,
+                                        Value k, Value c, Location loc) {
+  OpBuilder &b = ctx.builder;
+  Value next = b.createOrFold<arith::AddIOp>(loc, k, ctx.index(1));
+  Value row, nextRow;
+  if (from.arePairs) {
+    Value at = b.createOrFold<arith::AddIOp>(
+        loc, b.createOrFold<arith::MulIOp>(loc, c, ctx.index(depth)),
+        b.createOrFold<arith::MulIOp>(loc, k, ctx.index(pairColumns)));
+    VectorType i32 = ctx.vec(pairColumns, b.getI32Type());
+    Value words = vector::BitCastOp::create(
+        b, loc, i32, ctx.loadVector(from.rows, at, 2 * pairColumns));
+    auto number = [&](uint32_t value) {
+      return ctx.constant(DenseElementsAttr::get(i32, APInt(32, value)));
+    };
+    auto asFloat = [&](Value bits) -> Value {
+      return vector::BitCastOp::create(
+          b, loc, ctx.vec(pairColumns, b.getF32Type()), bits);
+    };
+    row = asFloat(arith::ShLIOp::create(b, loc, words, number(16)));
+    nextRow = asFloat(arith::AndIOp::create(b, loc, words, number(0xffff0000)));
+  } else {
+    row = ctx.loadVector(from.rows, {k, c}, pairColumns);
+    nextRow = ctx.loadVector(from.rows, {next, c}, pairColumns);
+  }
+  if (!from.factors)
+    return {row, nextRow};
+  auto scaled = [&](Value row, Value at) -> Value {
+    Value factor = memref::LoadOp::create(b, loc, from.factors, at);
+    return arith::MulFOp::create(b, loc, row, ctx.splat(factor, pairColumns));
+  };
+  return {scaled(row, k), scaled(nextRow, next)};
+}
+
+void mlir::tile::packSteps(VectorContext &ctx, const RightRows &from,
+                           int64_t depth, Value firstCol, int64_t numCols,
+                           Value first, Value place, Value others,
+                           Location loc) {
   OpBuilder &b = ctx.builder;
   auto add = [&](Value x, Value y) {
     return b.createOrFold<arith::AddIOp>(loc, x, y);
@@ -144,22 +181,20 @@ void mlir::tile::packSteps(VectorContext &ctx, Value rows, int64_t depth,
   };
   ctx.loop(depth, amxDepth, loc, [&](Value step) {
     ctx.loop(amxDepth, 2, loc, [&](Value pair) {
-      Value k = add(step, pair), next = add(k, ctx.index(1));
+      Value k = add(step, pair);
       for (int64_t col = 0; col < numCols; col += pairColumns) {
-        Value c = add(firstCol, ctx.index(col));
-        Value row = ctx.loadVector(rows, {k, c}, pairColumns);
-        Value nextRow = ctx.loadVector(rows, {next, c}, pairColumns);
+        auto [row, next] =
+            loadPair(ctx, from, depth, k, add(firstCol, ctx.index(col)), loc);
         // Within its block of two column tiles, and where that begins.
         int64_t tile = col % stepColumns * amxDepth;
         Value within = add(times(pair, pairColumns), ctx.index(tile));
-        Value start =
-            times(add(firstCol, ctx.index(col - col % stepColumns)), depth);
+        Value start = add(place, ctx.index((col - col % stepColumns) * depth));
         Value at = add(add(start, times(step, stepColumns)), within);
         if (!others) {
-          ctx.storeVector(roundPair(ctx, row, nextRow, loc), first, at);
+          ctx.storeVector(roundPair(ctx, row, next, loc), first, at);
           continue;
         }
-        SmallVector<Value> parts = splitPair(ctx, row, nextRow, loc);
+        SmallVector<Value> parts = splitPair(ctx, row, next, loc);
         ctx.storeVector(parts[0], first, at);
         for (int64_t part = 1; part < numExactParts; ++part) {
           Value place = times(step, (numExactParts - 1) * stepColumns);
@@ -177,6 +212,17 @@ Value mlir::tile::allocateSteps(VectorContext &ctx, int64_t depth,
                                 ctx.builder.getBF16Type());
   ctx.inSteps.insert(into);
   return into;
+}
+
+/// Whether `value` is read behind `user` in the block of `map`, so that nothing
+/// is written over it before.
+static bool isReadBehind(Value value, MapOp map, Operation *user) {
+  Block *block = map->getBlock();
+  Operation *last = block->findAncestorOpInBlock(*user);
+  return last && llvm::any_of(value.getUsers(), [&](Operation *other) {
+           Operation *ancestor = block->findAncestorOpInBlock(*other);
+           return ancestor && last->isBeforeInBlock(ancestor);
+         });
 }
 
 bool mlir::tile::packRounded(VectorContext &ctx, MapOp map) {
@@ -198,13 +244,96 @@ bool mlir::tile::packRounded(VectorContext &ctx, MapOp map) {
   } else if (first && block->findAncestorOpInBlock(*map)) {
     // The first of its parts is what it is rounded to.
     into = first;
+  } else if (result.hasOneUse() &&
+             isReadBehind(exact, map, *result.user_begin())) {
+    // Its product rounds two tiles of columns, which stay in the first cache.
+    into = ctx.buffer(exact);
   } else {
     into = allocateSteps(ctx, type.getRows(), type.getCols());
-    packSteps(ctx, ctx.buffer(exact), type.getRows(), ctx.index(0),
-              type.getCols(), into, /*others=*/Value(), map.getLoc());
+    packSteps(ctx, {ctx.buffer(exact), Value()}, type.getRows(), ctx.index(0),
+              type.getCols(), into, /*place=*/ctx.index(0), /*others=*/Value(),
+              map.getLoc());
   }
   ctx.packedBuffers[{result, int(Layout::Pairs)}] = into;
   return true;
+}
+
+/// What scaledByProduct() finds.
+static std::pair<Value, Value> findScaled(VectorContext &ctx, MapOp map) {
+  if (map.getNumResults() != 1 || map.getInputs().size() != 2 ||
+      !map.getResult(0).hasOneUse())
+    return {};
+  OpOperand &use = *map.getResult(0).use_begin();
+  auto dot = dyn_cast<DotOp>(use.getOwner());
+  if (!dot || use.getOperandNumber() != 1 ||
+      rhsLayout(ctx, dot) != Layout::PairParts ||
+      dot->getBlock() != map->getBlock())
+    return {};
+  Value tile = map.getInputs()[0], column = map.getInputs()[1];
+  auto type = cast<TileType>(tile.getType());
+  auto result = cast<TileType>(map.getResult(0).getType());
+  bool isNarrow = type.getElementType().isBF16();
+  if (type.getRows() != result.getRows() ||
+      type.getCols() != result.getCols() ||
+      column.getType() != TileType::get(map.getContext(), result.getRows(), 1,
+                                        result.getElementType()))
+    return {};
+  // One product of both.
+  Block &body = map.getBody().front();
+  auto product =
+      body.getTerminator()->getOperand(0).getDefiningOp<arith::MulFOp>();
+  if (!product || product.getRhs() != body.getArgument(3))
+    return {};
+  Value left = product.getLhs();
+  if (isNarrow)
+    if (auto wide = left.getDefiningOp<arith::ExtFOp>())
+      left = wide.getIn();
+  if (left != body.getArgument(2))
+    return {};
+  // Loads alone make pairs of bf16 for it.
+  if (isNarrow && !tile.getDefiningOp<LoadOp>())
+    return {};
+  // What they are read from is not written over before.
+  for (Value input : {tile, column}) {
+    Operation *source = input.getDefiningOp();
+    if (!source || source->getBlock() != map->getBlock() ||
+        !isa<LoadOp, MapOp, SolveOp>(source))
+      return {};
+    for (Operation *user : input.getUsers()) {
+      Operation *at = map->getBlock()->findAncestorOpInBlock(*user);
+      if (at && at != map && map->isBeforeInBlock(at) &&
+          !dot->isBeforeInBlock(at))
+        return {};
+    }
+  }
+  return {tile, column};
+}
+
+std::pair<Value, Value> mlir::tile::scaledByProduct(VectorContext &ctx,
+                                                    MapOp map) {
+  // Decided before what reads the tile is lowered.
+  auto known = ctx.scaled.find(map);
+  if (known == ctx.scaled.end())
+    known = ctx.scaled.try_emplace(map, findScaled(ctx, map)).first;
+  return known->second;
+}
+
+RightRows mlir::tile::rightRows(VectorContext &ctx, DotOp op) {
+  Value value = op.getRhs();
+  if (rhsLayout(ctx, op) == Layout::PairParts) {
+    auto map = value.getDefiningOp<MapOp>();
+    auto [tile, column] =
+        map ? scaledByProduct(ctx, map) : std::pair<Value, Value>();
+    if (!tile)
+      return {ctx.buffer(value), Value()};
+    Value pairs = ctx.packedBuffers.lookup({tile, int(Layout::Pairs)});
+    bool isNarrow = cast<TileType>(tile.getType()).getElementType().isBF16();
+    return {isNarrow ? pairs : ctx.buffer(tile), ctx.buffer(column), isNarrow};
+  }
+  Value rows = ctx.packedBuffers.lookup({value, int(Layout::Pairs)});
+  if (rows && cast<MemRefType>(rows.getType()).getElementType().isF32())
+    return {rows, Value()};
+  return {};
 }
 
 /// Turns round a block of words of two neighbours each: 32 rows, of which two

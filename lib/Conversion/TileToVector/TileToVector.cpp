@@ -39,6 +39,12 @@ SmallVector<Layout> mlir::tile::layoutsNeeded(VectorContext &ctx, Value value) {
     if (auto dot = dyn_cast<DotOp>(use.getOwner()))
       if (use.get() == dot.getRhs() && use.getOperandNumber() == 1)
         layout = rhsLayout(ctx, dot);
+    // A product that scales it reads the same pairs as others.
+    if (auto map = dyn_cast<MapOp>(use.getOwner()))
+      if (use.getOperandNumber() == 0 &&
+          cast<TileType>(value.getType()).getElementType().isBF16() &&
+          scaledByProduct(ctx, map).first == value)
+        layout = Layout::Pairs;
     if (!llvm::is_contained(layouts, layout))
       layouts.push_back(layout);
   }
@@ -91,6 +97,9 @@ static void removeTileOps(VectorContext &ctx, Block &block) {
 static LogicalResult lowerOp(VectorContext &ctx, Operation *op) {
   if (ctx.alreadyLowered.contains(op))
     return success();
+  if (auto map = dyn_cast<MapOp>(op))
+    if (scaledByProduct(ctx, map).first)
+      return success();
   // A right operand of a dot exists in packed form only.
   for (OpOperand &operand : op->getOpOperands())
     if (isTile(operand.get()) && !ctx.buffer(operand.get()) &&

@@ -141,6 +141,7 @@ struct VectorContext {
   DenseMap<Value, std::pair<Value, Block *>> firstParts;
   SmallPtrSet<Operation *, 8> alreadyLowered;
   DenseMap<Operation *, bool> inPlace;
+  DenseMap<Operation *, std::pair<Value, Value>> scaled;
 };
 
 //===--- Asking for memory ahead (Ahead.cpp) ---===//
@@ -213,16 +214,30 @@ LogicalResult lowerDot(VectorContext &ctx, DotOp op);
 constexpr int64_t numExactParts = 3;
 /// Layout::Pairs of rows KxN; of f32 they are rounded.
 Value packPairs(VectorContext &ctx, Value rows, TileType type, Location loc);
+/// What a product packs on its right: rows of f32, or of bf16 in pairs, each
+/// times its factor where there are any.
+struct RightRows {
+  Value rows, factors;
+  bool arePairs = false;
+};
+/// The tile and the column that `map` multiplies, if one product alone reads
+/// it, in parts, and multiplies them itself; or nulls.
+std::pair<Value, Value> scaledByProduct(VectorContext &ctx, MapOp map);
+/// What the product packs on its right, or null.
+RightRows rightRows(VectorContext &ctx, DotOp op);
 /// Columns of a block of AMX's right tiles.
 constexpr int64_t stepColumns = 2 * pairColumns;
-/// Rounded columns of rows of f32, as [N / 32][K / 32][N / 16 % 2][16][16][2].
-/// With `others` they are exact: this is the first part, and of one block of
-/// columns `others` has the rest, as [K / 32][part][N / 16][16][16][2]. Numbers
-/// below 2^-126 count as 0, and those that bf16 rounds to infinity as that.
-void packSteps(VectorContext &ctx, Value rows, int64_t depth, Value firstCol,
-               int64_t numCols, Value first, Value others, Location loc);
+/// Rounded columns of rows, as [N / 32][K / 32][N / 16 % 2][16][16][2] from
+/// `place`. With `others` they are exact: this is the first part, and of one
+/// block of columns `others` has the rest, as [K / 32][part][N / 16][16][16]
+/// [2]. Numbers below 2^-126 count as 0, and those that bf16 rounds to infinity
+/// as that.
+void packSteps(VectorContext &ctx, const RightRows &from, int64_t depth,
+               Value firstCol, int64_t numCols, Value first, Value place,
+               Value others, Location loc);
 Value allocateSteps(VectorContext &ctx, int64_t depth, int64_t cols);
-/// Packs what a map only rounds where products alone read it on the right.
+/// Packs what a map only rounds where products alone read it on the right, or
+/// leaves that to its product.
 bool packRounded(VectorContext &ctx, MapOp map);
 /// Scratch with the transpose of a tile of 16-bit elements.
 Value transposePairs(VectorContext &ctx, Value value, Location loc);
@@ -233,7 +248,8 @@ constexpr int64_t amxRows = ::attn::TargetInfo::amxRows,
 void configureAmx(VectorContext &ctx);
 void releaseAmx(VectorContext &ctx);
 /// With `scale` rows of `acc` are scaled where the product is added to them. A
-/// right operand of f32 is given in rows, and taken in parts.
+/// right operand may be given in rows of f32: it is rounded to bf16, or taken
+/// in parts where it is of f32 itself.
 void dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs, Value acc,
             Value scale, Value out);
 

@@ -172,8 +172,17 @@ ScanKernel::State ScanKernel::advance(const Chunk &chunk, const State &state) {
     askAhead(values, headOf(values), chunk.first);
   }
   if (hasExactParts(chunk)) {
-    Value values = chunk.rest ? multiply(chunk.value, chunk.rest, valueRows())
-                              : chunk.value;
+    Value values = chunk.value;
+    // Values as they are in memory: the same numbers in half the bytes.
+    if (chunk.rest && chunk.narrowValue)
+      values = mapOne({chunk.narrowValue, chunk.rest}, valueRows(),
+                      [&](Value, Value, ValueRange x) {
+                        Value wide =
+                            arith::ExtFOp::create(b, loc, b.getF32Type(), x[0]);
+                        return mulf(wide, x[1]);
+                      });
+    else if (chunk.rest)
+      values = multiply(values, chunk.rest, valueRows());
     next.matrix = dot(chunk.narrowKey, values, state.matrix, chunk.totalColumn,
                       false, /*transposeLhs=*/true);
     return next;
