@@ -94,3 +94,52 @@ tile.kernel private @all(%x: !rows, %y: !rows, %o: !rows, %p: !square, %block: i
   tile.store %sum, %o[%c0, %c0] : !tile.tile<32x128xf32>, !rows
   tile.return
 }
+
+// Sums of gates between two tokens, from the right, and their exponentials have
+// no vectors right of the diagonal either: the readers of both select 0 there.
+
+// CHECK-LABEL: tile.kernel private @gates(
+// CHECK:         arith.select
+// CHECK:         scf.for %[[ROW:.*]] = %c0 to %c32 step %c1 {
+// CHECK-NEXT:      %[[VECTOR:.*]] = arith.divui %[[ROW]], %c16
+// CHECK-NEXT:      %[[BEFORE:.*]] = arith.muli %[[VECTOR]], %c16
+// CHECK-NEXT:      %[[END:.*]] = arith.addi %[[BEFORE]], %c16
+// CHECK-NEXT:      {{.*}}scf.for %[[COL:.*]] = %c0 to %[[END]] step %c16 iter_args(
+// CHECK-NEXT:        arith.subi %[[BEFORE]], %[[COL]]
+// CHECK:           %[[END:.*]] = arith.addi %{{.*}}, %c16
+// CHECK-NEXT:      scf.for {{.*}} = %c0 to %[[END]] step %c16 {
+// CHECK:             math.exp
+// What stores read has whole rows.
+// CHECK:         scf.for %{{.*}} = %c0 to %c32 step %c1 {
+// CHECK-NEXT:      arith.index_cast
+// CHECK-NOT:       scf.for
+// CHECK-COUNT-2:   arith.select
+tile.kernel private @gates(%g: !square, %o: !square, %block: index) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %x = tile.load %g[%c0, %c0] : !square -> !tile.tile<32x32xf32>
+  %own = tile.map ins(%x : !tile.tile<32x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %live = arith.cmpi sle, %c, %r : i32
+    %y = arith.select %live, %e, %zero : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x32xf32>
+  %sums = tile.scan reverse ins(%own : !tile.tile<32x32xf32>) identity(%zero : f32) {
+  ^bb0(%a: f32, %b: f32):
+    %y = arith.addf %a, %b : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x32xf32>
+  %weights = tile.map ins(%sums : !tile.tile<32x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %y = math.exp %e : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x32xf32>
+  %lower = tile.map ins(%weights : !tile.tile<32x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %live = arith.cmpi sle, %c, %r : i32
+    %y = arith.select %live, %e, %zero : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x32xf32>
+  tile.store %lower, %o[%c0, %c0] : !tile.tile<32x32xf32>, !square
+  tile.return
+}

@@ -352,7 +352,7 @@ static void outerProducts(VectorContext &ctx, DotOp op,
   Location loc = op.getLoc();
   int64_t rows = op.getType().getRows(), cols = op.getType().getCols();
   if (ctx.ahead.empty() && !kernel.acc && rows % ctx.lanes == 0 &&
-      readsLowerOnly(op))
+      readsLowerOnly(op.getResult()))
     return lowerOuterProducts(ctx, op, kernel);
   int64_t blockRows = microRows(rows);
   Ahead ahead(ctx, rows / blockRows,

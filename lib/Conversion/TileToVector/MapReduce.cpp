@@ -164,6 +164,8 @@ private:
   /// Columns of a vector, and vectors of an iteration.
   int64_t width = 0, unroll = 1;
   int64_t cols = 0;
+  /// Whether nobody needs what is right of the diagonal.
+  bool isLower = false;
   SmallVector<Value> identities, reducedBuffers;
   /// With enough rows their lanes are folded together at the end of a group;
   /// until then their vectors are in `partials`.
@@ -234,6 +236,11 @@ void MapLowering::prepareReduction(int64_t rows, int64_t cols) {
   constexpr int64_t longBody = 100, sharing = 64;
   if (!fused && int64_t(body.getOperations().size()) > longBody)
     unroll = std::gcd(vectors, std::max<int64_t>(sharing / width, 1));
+  isLower = !fused && rows <= cols &&
+            llvm::all_of(op.getResults(),
+                         [](Value result) { return readsLowerOnly(result); });
+  if (isLower)
+    unroll = 1;
   if (!fused)
     return;
   for (Value result : fused.getResults())
@@ -300,7 +307,8 @@ LogicalResult MapLowering::walkColumns(Value row,
   for (int64_t u = 0; u < unroll; ++u)
     for (Value identity : identities)
       accumulators.push_back(k.splat(identity, width));
-  auto forOp = scf::ForOp::create(b, loc, k.index(0), k.index(cols),
+  Value end = isLower ? endOfRow(k, row, loc) : k.index(cols);
+  auto forOp = scf::ForOp::create(b, loc, k.index(0), end,
                                   k.index(width * unroll), accumulators);
   OpBuilder::InsertionGuard guard(b);
   if (!forOp.getBody()->empty())
@@ -536,7 +544,7 @@ LogicalResult mlir::tile::lowerScan(VectorContext &ctx, ScanOp op) {
   Location loc = op.getLoc();
   Block &body = op.getBody().front();
   auto type = cast<TileType>(op.getInputs()[0].getType());
-  bool reverse = op.getReverse();
+  bool reverse = op.getReverse(), isLower = scansLowerOnly(op);
   int64_t width = ctx.lanes, cols = type.getCols();
   SmallVector<Value> outs;
   for (Value result : op.getResults())
@@ -548,14 +556,17 @@ LogicalResult mlir::tile::lowerScan(VectorContext &ctx, ScanOp op) {
       identities.push_back(ctx.splat(identity, width));
       carries.push_back(identity);
     }
-    auto forOp = scf::ForOp::create(ctx.builder, loc, ctx.index(0),
-                                    ctx.index(cols), ctx.index(width), carries);
+    Value end = isLower ? endOfRow(ctx, r, loc) : ctx.index(cols);
+    auto forOp = scf::ForOp::create(ctx.builder, loc, ctx.index(0), end,
+                                    ctx.index(width), carries);
     OpBuilder::InsertionGuard guard(ctx.builder);
     ctx.builder.setInsertionPointToStart(forOp.getBody());
     Value c = forOp.getInductionVar();
-    if (reverse)
-      c = ctx.builder.createOrFold<arith::SubIOp>(loc, ctx.index(cols - width),
-                                                  c);
+    if (reverse) {
+      Value last =
+          ctx.builder.createOrFold<arith::SubIOp>(loc, end, ctx.index(width));
+      c = ctx.builder.createOrFold<arith::SubIOp>(loc, last, c);
+    }
     SmallVector<Value> scanned, shifted, combined, carried;
     for (Value input : op.getInputs())
       scanned.push_back(fromStorage(

@@ -7,7 +7,8 @@
 //
 // Of the tokens of a chunk a row has weights for those up to its own: a map
 // selects 0 for columns right of the diagonal. A product whose readers all do
-// so needs no sums there, and one with such a left side has no terms.
+// so needs no sums there, and one with such a left side has no terms. Maps
+// and sums of rows that end in such readers have no vectors there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -58,10 +59,29 @@ bool mlir::tile::hasLowerLhs(DotOp op) {
   return map && selectsLower(map);
 }
 
-bool mlir::tile::readsLowerOnly(DotOp op) {
-  return llvm::all_of(op.getResult().getUsers(), [&](Operation *user) {
+bool mlir::tile::readsLowerOnly(Value value) {
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
     auto map = dyn_cast<MapOp>(user);
-    return map && selectsLower(map) &&
-           map.getResult(0).getType() == op.getType();
+    return map && map.getNumResults() == 1 &&
+           map.getResult(0).getType() == value.getType() &&
+           (selectsLower(map) || readsLowerOnly(map.getResult(0)));
   });
+}
+
+bool mlir::tile::scansLowerOnly(ScanOp op) {
+  auto type = cast<TileType>(op.getInputs().front().getType());
+  if (!op.getReverse() || op.getNumResults() != 1 ||
+      type.getRows() > type.getCols() ||
+      !matchPattern(op.getIdentities().front(), m_PosZeroFloat()))
+    return false;
+  auto map = op.getInputs().front().getDefiningOp<MapOp>();
+  return map && selectsLower(map) && readsLowerOnly(op.getResult(0));
+}
+
+Value mlir::tile::endOfRow(VectorContext &ctx, Value row, Location loc) {
+  OpBuilder &b = ctx.builder;
+  Value width = ctx.index(ctx.lanes);
+  Value before = b.createOrFold<arith::MulIOp>(
+      loc, b.createOrFold<arith::DivUIOp>(loc, row, width), width);
+  return b.createOrFold<arith::AddIOp>(loc, before, width);
 }

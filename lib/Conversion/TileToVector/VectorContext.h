@@ -166,8 +166,12 @@ struct Ahead {
 
 /// Whether the left operand has zeros right of its diagonal.
 bool hasLowerLhs(DotOp op);
-/// Whether nobody reads what the product has right of its diagonal.
-bool readsLowerOnly(DotOp op);
+/// Whether nobody needs what a tile has right of its diagonal.
+bool readsLowerOnly(Value value);
+/// Whether a scan from the right may begin at the diagonal.
+bool scansLowerOnly(ScanOp op);
+/// Where the vector ends that has a row's element of the diagonal.
+Value endOfRow(VectorContext &ctx, Value row, Location loc);
 /// What `map` rounds, if it does nothing else.
 Value roundedBy(MapOp map);
 
