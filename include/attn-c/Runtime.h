@@ -26,7 +26,10 @@
 extern "C" {
 #endif
 
-/// Runs plans of a CPU on the threads of this process's own pool.
+/// Runs plans of a CPU on the threads of this process's own pool. Asks Linux
+/// for the tile registers of AMX, which a program with an AttnRuntime of its
+/// own does itself (arch_prctl, ARCH_REQ_XCOMP_PERM) before it runs a plan for
+/// cpu-amx.
 const AttnRuntime *attnHostRuntime(void);
 
 /// A function of a module for a GPU: threads of a block, bytes of its dynamic

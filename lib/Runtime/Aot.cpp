@@ -8,6 +8,7 @@
 #include "attn-c/Runtime.h"
 #include "attn/Runtime/Cuda.h"
 #include "attn/Runtime/ThreadPool.h"
+#include "attn/Support/Amx.h"
 
 #include <cstring>
 
@@ -24,7 +25,11 @@ static char *toMessage(const support::Status &status) {
   return status ? nullptr : strdup(status.error().c_str());
 }
 
-const AttnRuntime *attnHostRuntime(void) { return &defaultRuntime(); }
+const AttnRuntime *attnHostRuntime(void) {
+  // For all threads. Where there is no AMX, objects have none of it.
+  [[maybe_unused]] static const bool hasTiles = requestAmx();
+  return &defaultRuntime();
+}
 
 char *attnModuleCreate(AttnModule **module, const char *target,
                        const void *image, size_t size,

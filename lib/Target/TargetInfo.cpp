@@ -6,11 +6,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Target/TargetInfo.h"
+#include "attn/Support/Amx.h"
 
 #include <unistd.h>
-#if defined(__x86_64__) && defined(__linux__)
-#include <sys/syscall.h>
-#endif
 
 using namespace ::attn;
 
@@ -139,16 +137,6 @@ std::vector<std::string> TargetInfo::names() {
   for (const TargetInfo &info : table())
     names.push_back(info.name);
   return names;
-}
-
-/// Linux gives a process the AMX tile data registers on request only.
-static bool requestAmx() {
-#if defined(__x86_64__) && defined(__linux__)
-  constexpr int archReqXcompPerm = 0x1023, xfeatureXtileData = 18;
-  return syscall(SYS_arch_prctl, archReqXcompPerm, xfeatureXtileData) == 0;
-#else
-  return false;
-#endif
 }
 
 static std::string detectHost() {
