@@ -404,7 +404,10 @@ struct ConvertPlanToLLVM
       populatePreparationPatterns(patterns);
       if (expandBF16)
         arith::populateExpandBFloat16Patterns(patterns);
-      if (failed(applyPatternsGreedily(module, std::move(patterns))))
+      GreedyRewriteConfig config;
+      // Nothing here is dead across regions that canonicalization has left.
+      config.setRegionSimplificationLevel(GreedySimplifyRegionLevel::Disabled);
+      if (failed(applyPatternsGreedily(module, std::move(patterns), config)))
         return signalPassFailure();
     }
     if (failed(convert(module, state)))
