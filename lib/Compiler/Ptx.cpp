@@ -155,10 +155,13 @@ private:
   bool drops(StringRef name) const {
     if (isLean && name == "Straight line strength reduction")
       return true;
-    return hasTensorCopy && (name == "Nary reassociation" ||
+    return hasTensorCopy && (name == "GPU Load and Store Vectorizer" ||
+                             name == "Nary reassociation" ||
                              name == "Canonicalize Freeze Instructions in "
                                      "Loops" ||
                              name == "Constant Hoisting" ||
+                             name == "Remove dead machine instructions" ||
+                             name == "Optimize machine instruction PHIs" ||
                              name == "Machine Instruction Scheduler");
   }
 
