@@ -90,11 +90,14 @@ static void optimize(Module &module, TargetMachine &machine,
   passes.addPass(EarlyCSEPass());
   passes.addPass(SimplifyCFGPass());
   passes.addPass(InstCombinePass());
-  passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()),
-                                                 /*UseMemorySSA=*/true));
-  passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
-  passes.addPass(InstCombinePass());
-  passes.addPass(SimplifyCFGPass());
+  // Plans have no loops that matter.
+  if (use == HostCode::Use::kernels) {
+    passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()),
+                                                   /*UseMemorySSA=*/true));
+    passes.addPass(EarlyCSEPass(/*UseMemorySSA=*/true));
+    passes.addPass(InstCombinePass());
+    passes.addPass(SimplifyCFGPass());
+  }
   passes.addPass(ADCEPass());
 
   ModulePassManager pipeline;
