@@ -96,6 +96,11 @@ void Model::step(int64_t groups, ScheduleCost &cost) const {
   cost.step = std::pow(sum, 1 / sharpness);
 }
 
+/// What stands out of a run that whole tiles of a power of two fill.
+static double raggedness(int64_t size) {
+  return size & (size - 1) ? double(size) : 0;
+}
+
 /// Keys that the rows of a tile see.
 double Model::keysOf(int64_t tile) const {
   double all = double(keys);
@@ -104,7 +109,12 @@ double Model::keysOf(int64_t tile) const {
     int64_t end = std::min((tile + 1) * sizes.blockQ, rows) + keys - rows;
     return double(std::clamp<int64_t>(end, 0, keys));
   }
-  // Half of the pairs are live, in runs. A tile holds what a run leaves of it.
+  // Half of the pairs are live, in runs. A tile holds what a run leaves of it;
+  // of masks that are tensors runs are mostly as many tiles of a power of two.
+  if (problem.listedBits)
+    return all / 2 *
+           (1 +
+            (raggedness(sizes.blockQ) + raggedness(sizes.blockK)) / runOfKeys);
   if (problem.listed)
     return all / 2 *
            (1 + double(sizes.blockQ + sizes.blockK) / (2 * runOfKeys));
@@ -169,26 +179,21 @@ std::vector<ScheduleSizes> attn::listGroupSizes(const ScheduleProblem &problem,
                                                 const TargetInfo &target) {
   const int64_t rows = MmaShape::warpgroup().m;
   constexpr int64_t leastKeys = 16, longestTile = 192;
-  // A third warpgroup leaves each of them a third less registers.
-  bool isWide =
-      paddedDepth(problem.depths.front(), target) > narrowColumns ||
-      paddedChannels(problem.channels.front(), target) > narrowColumns;
-  // A fourth one that makes rows of a head one tile in the place of two, or two
-  // in the place of three: keys are then read less often, and have more to run
-  // beside (measured: docs/performance).
-  int64_t tiles = divideUp(problem.numQueries, 4 * rows);
-  bool areFewer =
-      (tiles == 1 || tiles == 2) && problem.numQueries > 3 * tiles * rows;
-  int64_t mostGroups = isWide ? 2 : areFewer ? 4 : 3;
+  // Each warpgroup more leaves the others fewer registers, and keys that are
+  // read less often (measured: docs/performance).
+  int64_t widest = std::max(paddedDepth(problem.depths.front(), target),
+                            paddedChannels(problem.channels.front(), target));
+  int64_t mostGroups = widest <= columnsOfFour    ? 4
+                       : widest <= columnsOfThree ? 3
+                                                  : 2;
   std::vector<ScheduleSizes> found;
   for (int64_t groups = 1; groups <= mostGroups; ++groups) {
     if (groups > 1 && problem.numQueries >= 0 &&
         (groups - 1) * rows >= problem.numQueries)
       break;
-    if (groups == 3 && areFewer && !isWide)
-      continue;
     int64_t mostKeys = groups > 1 ? longestTile : keysOfOneGroup;
-    for (int64_t keys = leastKeys; keys <= mostKeys; keys += leastKeys) {
+    for (int64_t keys = groups > 3 ? leastKeysOfFour : leastKeys;
+         keys <= mostKeys; keys += leastKeys) {
       ScheduleSizes sizes = {groups * rows, rows, keys};
       if (computeBudget(problem, sizes, target).fits())
         found.push_back(sizes);

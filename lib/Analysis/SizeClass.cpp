@@ -115,7 +115,7 @@ bool wideValues(const SizeProblem &problem, const TargetInfo &target) {
   return !target.isCpu() && target.hasRoles() && problem.isNarrow &&
          problem.channels > MmaShape::warpgroup().nMax;
 }
-/// Products of warpgroups, and of heads of up to 64 columns.
+/// Products of warpgroups.
 bool groups(const SizeProblem &problem, const TargetInfo &target) {
   return !target.isCpu() && target.hasRoles() && problem.isNarrow;
 }
@@ -125,9 +125,16 @@ bool clusters(const SizeProblem &problem, const TargetInfo &target) {
          problem.depth == columnsOfClusters &&
          problem.channels == columnsOfClusters;
 }
+/// The same, of three warpgroups or four.
 bool narrowGroups(const SizeProblem &problem, const TargetInfo &target) {
   return groups(problem, target) &&
-         std::max(problem.depth, problem.channels) <= 64;
+         std::max(problem.depth, problem.channels) <= columnsOfThree;
+}
+/// The same, of the widest heads that warpgroups have.
+bool wideGroups(const SizeProblem &problem, const TargetInfo &target) {
+  int64_t most = MmaShape::warpgroup().nMax;
+  return groups(problem, target) && problem.depth == most &&
+         problem.channels == most;
 }
 /// Products of warpgroups without anything between the dots and the weights.
 bool isBare(const SizeProblem &problem, const TargetInfo &target) {

@@ -10,7 +10,7 @@
 // the port to the L2 cache; by what a work tile takes beside its steps; and by
 // how many work tiles a multiprocessor gets. Rates are those of TargetInfo.
 // Terms that a clock has to tell are in lib/Analysis/ScheduleRules.def, fitted
-// to 464 kernels (docs/performance/gpu-schedules.md, "The cost model").
+// to 518 kernels (docs/performance/gpu-schedules.md, "The cost model").
 //
 // This header includes no MLIR.
 //===----------------------------------------------------------------------===//

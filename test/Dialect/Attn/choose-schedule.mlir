@@ -227,16 +227,18 @@ module attributes {attn.target = "sm_90a", attn.expected_sizes = array<i64: 16, 
 
 // Tiles by their cost: half as many work tiles as multiprocessors become twice as
 // many of 64 rows; 256 rows are one tile, whose keys are read once, not one of 192 and
-// one of 64; a tile of 192 rows pays less where its last round is short; one of few
-// keys has no more than these, and the warp that copies them fetches the next.
+// one of 64; a cap's arithmetic has four warpgroups to hide behind; a tile of few
+// keys has no more than these, and the warp that copies them fetches the next; three
+// warpgroups have registers for 96 columns.
 module attributes {attn.target = "sm_90a"} {
   // CHECK-LABEL: func.func @costs(
   // CHECK:         schedule = #attn.schedule<block_q = 64, rows = 64
   // CHECK:         schedule = #attn.schedule<block_q = 256, rows = 64, block_k = 64
-  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64
+  // CHECK:         schedule = #attn.schedule<block_q = 256, rows = 64, block_k = 64
   // CHECK:         schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 80, {{.*}}fetch = producer
-  func.func @costs(%few: tensor<1x4x2048x128xbf16>, %short: tensor<64x32x256x64xbf16>, %long: tensor<2x16x4096x64xbf16>, %keys: tensor<2x16x77x64xbf16>)
-      -> (tensor<1x4x2048x128xbf16>, tensor<64x32x256x64xbf16>, tensor<2x16x4096x64xbf16>, tensor<2x16x4096x64xbf16>) {
+  // CHECK:         schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 96
+  func.func @costs(%few: tensor<1x4x2048x128xbf16>, %short: tensor<64x32x256x64xbf16>, %long: tensor<2x16x4096x64xbf16>, %keys: tensor<2x16x77x64xbf16>, %odd: tensor<2x16x3001x96xbf16>)
+      -> (tensor<1x4x2048x128xbf16>, tensor<64x32x256x64xbf16>, tensor<2x16x4096x64xbf16>, tensor<2x16x4096x64xbf16>, tensor<2x16x3001x96xbf16>) {
     // expected-remark @below {{cost: a step takes}}
     %o = attn.attention queries(%few : tensor<1x4x2048x128xbf16>)
         keys(%few : tensor<1x4x2048x128xbf16>) values(%few : tensor<1x4x2048x128xbf16>)
@@ -254,7 +256,11 @@ module attributes {attn.target = "sm_90a"} {
     %y = attn.attention queries(%long : tensor<2x16x4096x64xbf16>)
         keys(%keys : tensor<2x16x77x64xbf16>) values(%keys : tensor<2x16x77x64xbf16>)
         -> tensor<2x16x4096x64xbf16>
-    return %o, %p, %x, %y : tensor<1x4x2048x128xbf16>, tensor<64x32x256x64xbf16>, tensor<2x16x4096x64xbf16>, tensor<2x16x4096x64xbf16>
+    // expected-remark @below {{schedule chosen}}
+    %z = attn.attention queries(%odd : tensor<2x16x3001x96xbf16>)
+        keys(%odd : tensor<2x16x3001x96xbf16>) values(%odd : tensor<2x16x3001x96xbf16>)
+        -> tensor<2x16x3001x96xbf16>
+    return %o, %p, %x, %y, %z : tensor<1x4x2048x128xbf16>, tensor<64x32x256x64xbf16>, tensor<2x16x4096x64xbf16>, tensor<2x16x4096x64xbf16>, tensor<2x16x3001x96xbf16>
   }
 }
 
