@@ -88,6 +88,9 @@ struct ScheduleProblem {
   /// Scores read an element of a tensor for each pair, and the rows of a tile
   /// end at keys of their own.
   bool biasedDiagonal = false;
+  /// Scores have a bias that grows evenly with the distance from row to key,
+  /// and nothing is masked.
+  bool growsEvenly = false;
   /// Of a score between the dot and the weight: instructions and special
   /// functions, for each pair. Whether they read an element of a tensor for
   /// each.

@@ -36,6 +36,28 @@ module attributes {attn.target = "sm_90a"} {
     return %o : tensor<?x?x?x64xbf16>
   }
 
+  // A bias that grows evenly, with nothing masked.
+  // CHECK-LABEL: func.func @alibi(
+  // CHECK:         schedule = #attn.schedule<block_q = 192, rows = 64, block_k = 128, loop = peeled, turns = products
+  func.func @alibi(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                   %v: tensor<?x?x?x64xbf16>, %slopes: tensor<?xf32>) -> tensor<?x?x?x64xbf16> {
+    // expected-remark @below {{turns: products (the rate was 1.040 of that without)}}
+    %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>)
+        keys(%k : tensor<?x?x?x64xbf16>) values(%v : tensor<?x?x?x64xbf16>)
+        alibi(%slopes : tensor<?xf32>) -> tensor<?x?x?x64xbf16>
+    return %o : tensor<?x?x?x64xbf16>
+  }
+  // CHECK-LABEL: func.func @causal_alibi(
+  // CHECK-NOT:     turns
+  func.func @causal_alibi(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                          %v: tensor<?x?x?x64xbf16>, %slopes: tensor<?xf32>) -> tensor<?x?x?x64xbf16> {
+    // expected-remark @below {{schedule chosen}}
+    %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>)
+        keys(%k : tensor<?x?x?x64xbf16>) values(%v : tensor<?x?x?x64xbf16>)
+        alibi(%slopes : tensor<?xf32>) {causal = #attn.causal<top_left>} -> tensor<?x?x?x64xbf16>
+    return %o : tensor<?x?x?x64xbf16>
+  }
+
   // One row block has nobody to take turns with.
   // CHECK-LABEL: func.func @few_rows(
   // CHECK-NOT:     turns

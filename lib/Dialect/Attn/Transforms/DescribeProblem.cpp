@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "DescribeProblem.h"
+#include "NamedRewrites.h"
 #include "Rungs.h"
 #include "StateUses.h"
 #include "TileDistances.h"
@@ -250,6 +251,7 @@ mlir::attn::describeProblem(ReductionOpInterface op, MonoidOp monoid,
   bool fewReadPairs = problem.listed && findDistantPairs(op);
   problem.listedBits = problem.listed && paysBits(op) && !fewReadPairs;
   bool hasMask = !op.getMaskBody().empty();
+  problem.growsEvenly = !hasMask && growsEvenly(op);
   problem.masked = hasMask || !isScaledDot(op.getScoreBody());
   if (hasMask) {
     ::attn::MaskAnalysis analysis(op.getMaskBody());

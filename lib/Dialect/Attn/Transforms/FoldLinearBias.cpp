@@ -222,6 +222,21 @@ static std::optional<Slopes> emitSlopes(OpBuilder &b, Location loc,
 // The form of a reduction
 //===----------------------------------------------------------------------===//
 
+bool mlir::attn::growsEvenly(ReductionOpInterface op) {
+  Region &score = op.getScoreBody();
+  if (score.empty() || op.getQueryOperands().size() != 1 ||
+      score.front().getTerminator()->getNumOperands() != 1)
+    return false;
+  Region scratch;
+  OpBuilder b(op.getContext());
+  b.createBlock(&scratch);
+  llvm::DenseSet<Value> varies =
+      findVarying(score, 1, /*hasKey=*/true, /*headVaries=*/false);
+  std::optional<Slopes> slopes =
+      emitSlopes(b, op.getLoc(), op, varies, [](Value x) { return x; });
+  return slopes && (slopes->ahead || slopes->behind);
+}
+
 StringRef mlir::attn::whyNotLinear(ReductionOpInterface op, MonoidOp monoid,
                                    const ::attn::TargetInfo &target) {
   constexpr int64_t mostColumns = 256;

@@ -129,6 +129,10 @@ ScoreUnit emitScoreUnit(OpBuilder &b, Location loc, const ScaledScore &score,
 // Bias that grows evenly (FoldLinearBias.cpp)
 //===----------------------------------------------------------------------===//
 
+/// Whether scores are the dot, or a multiple, and what grows evenly with the
+/// distance from row to key.
+bool growsEvenly(ReductionOpInterface op);
+
 /// Why no tile is linear; empty where whole ones are.
 StringRef whyNotLinear(ReductionOpInterface op, MonoidOp monoid,
                        const ::attn::TargetInfo &target);
