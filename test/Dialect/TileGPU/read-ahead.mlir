@@ -174,3 +174,79 @@ tile_gpu.kernel @rows(%m: memref<?xf32>, %o: memref<?xf32>, %x: memref<?x?x?x64x
   }
   tile_gpu.return
 }
+
+// -----
+
+!q = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!keys = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+!ids = !tile_gpu.vec<64xi32, col>
+!rows = !tile_gpu.vec<64xi32, row>
+
+// A tile of keys is waited for behind the ids of its keys, and not behind what
+// rows alone have, nor behind what the kernel writes.
+// CHECK-LABEL: kernel @ids
+// CHECK: tile_gpu.map {
+// CHECK: memref.load %arg0
+// CHECK: -> !tile_gpu.vec<64xi32, col>
+// CHECK-NEXT: tile_gpu.ring.wait %[[RING:.*]][%c0_i32]
+// CHECK-NEXT: tile_gpu.map {
+// CHECK: -> !tile_gpu.vec<64xi32, row>
+// CHECK: tile_gpu.mma.issue
+// CHECK: tile_gpu.ring.wait %[[RING]][%c1_i32]
+// CHECK-NEXT: tile_gpu.map {
+// CHECK: memref.load %arg1
+tile_gpu.kernel @ids(%of_keys: memref<?xi32>, %written: memref<?xi32>, %out: memref<?x?xf32>) {
+  %first = arith.constant 0 : index
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %q = tile_gpu.smem.alloc : !q
+  %ring = tile_gpu.ring.create tma consumers(4) : !keys
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %k = tile_gpu.ring.wait %ring[%c0] : !keys
+    %of_key = tile_gpu.map {
+    ^bb1(%row: i32, %col: i32):
+      %at = arith.index_cast %col : i32 to index
+      %id = memref.load %of_keys[%at] : memref<?xi32>
+      tile_gpu.yield %id : i32
+    } -> !ids
+    %of_row = tile_gpu.map {
+    ^bb1(%row: i32, %col: i32):
+      %at = arith.index_cast %row : i32 to index
+      %id = memref.load %of_keys[%at] : memref<?xi32>
+      tile_gpu.yield %id : i32
+    } -> !rows
+    %t = tile_gpu.smem.transpose %k : !q
+    %token = tile_gpu.mma.issue %q, %t : !q, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
+    %s = tile_gpu.mma.wait %token pending(0) : !tile_gpu.token<64x64xf32>
+    tile_gpu.ring.release %ring[%c0] : !keys
+    %p = tile_gpu.map ins(%s, %of_row, %of_key : !tile_gpu.frag<64x64xf32, acc>, !rows, !ids) {
+    ^bb1(%row: i32, %col: i32, %x: f32, %a: i32, %b: i32):
+      %live = arith.cmpi eq, %a, %b : i32
+      %y = arith.select %live, %x, %zero : f32
+      tile_gpu.yield %y : f32
+    } -> !tile_gpu.frag<64x64xf32, acc>
+    memref.store %c1, %written[%first] : memref<?xi32>
+    %k1 = tile_gpu.ring.wait %ring[%c1] : !keys
+    %late = tile_gpu.map {
+    ^bb1(%row: i32, %col: i32):
+      %at = arith.index_cast %col : i32 to index
+      %id = memref.load %written[%at] : memref<?xi32>
+      tile_gpu.yield %id : i32
+    } -> !ids
+    %t1 = tile_gpu.smem.transpose %k1 : !q
+    %token1 = tile_gpu.mma.issue %q, %t1 acc(%p) : !q, !tile_gpu.smem<64x64xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x64xf32>
+    %s1 = tile_gpu.mma.wait %token1 pending(0) : !tile_gpu.token<64x64xf32>
+    tile_gpu.ring.release %ring[%c1] : !keys
+    %r = tile_gpu.map ins(%s1, %late : !tile_gpu.frag<64x64xf32, acc>, !ids) {
+    ^bb1(%row: i32, %col: i32, %x: f32, %b: i32):
+      %live = arith.cmpi eq, %b, %c0 : i32
+      %y = arith.select %live, %x, %zero : f32
+      tile_gpu.yield %y : f32
+    } -> !tile_gpu.frag<64x64xf32, acc>
+    tile_gpu.global.store %r, %out[%c0, %c0] : !tile_gpu.frag<64x64xf32, acc>, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

@@ -16,7 +16,8 @@
 //   }
 //
 // What rows have in memory, and is read behind all loops, is asked for with the
-// tiles of a kernel that holds few numbers meanwhile.
+// tiles of a kernel that holds few numbers meanwhile. What keys have, as the
+// ids of a mask, is asked for before the wait for their tile.
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
@@ -47,8 +48,7 @@ static bool isOnlyRead(Value memory) {
          });
 }
 
-/// Whether a map reads such memory for each row, and does nothing else. What is
-/// read for each key of a tile may end before the tile does.
+/// Whether a map makes vectors of what such memory has, and does nothing else.
 static bool onlyLoads(MapOp map) {
   bool loads = false;
   for (Operation &op : map.getBody().front().without_terminator()) {
@@ -59,10 +59,15 @@ static bool onlyLoads(MapOp map) {
       return false;
   }
   return loads && map.getInputs().empty() &&
-         llvm::all_of(map.getResultTypes(), [](Type type) {
-           auto vec = dyn_cast<VecType>(type);
-           return vec && vec.getAxis() == Axis::Row;
-         });
+         llvm::all_of(map.getResultTypes(), llvm::IsaPred<VecType>);
+}
+
+/// Whether the vectors have a number for each row. What is read for each key of
+/// a tile may end before the tile does.
+static bool isOfRows(MapOp map) {
+  return llvm::all_of(map.getResultTypes(), [](Type type) {
+    return cast<VecType>(type).getAxis() == Axis::Row;
+  });
 }
 
 namespace {
@@ -137,7 +142,7 @@ bool Reader::run() {
   if (body->getOps<MmaIssueOp>().empty() || !holds())
     return false;
   for (auto map : body->getOps<MapOp>()) {
-    if (!onlyLoads(map))
+    if (!onlyLoads(map) || !isOfRows(map))
       continue;
     SetVector<Operation *> before = needed;
     if (collect(map))
@@ -284,6 +289,29 @@ static unsigned readRowsEarly(ForeachOp items) {
   return count;
 }
 
+/// Puts the wait for a slot behind loads of what each key of the tile has,
+/// ahead of the slot's first reader: ptxas moves loads down to where they are
+/// wanted, behind the product of a first tile, but not across a wait.
+static bool waitBehindLoads(RingWaitOp wait) {
+  auto isReader = [&](Operation &op) {
+    return llvm::any_of(wait->getUsers(),
+                        [&](Operation *user) { return op.isAncestor(user); });
+  };
+  MapOp last;
+  for (Operation &op : llvm::make_range(std::next(wait->getIterator()),
+                                        wait->getBlock()->end())) {
+    auto map = dyn_cast<MapOp>(op);
+    bool loads = map && onlyLoads(map);
+    if (isReader(op) || !(loads || isMemoryEffectFree(&op)))
+      break;
+    if (loads && !isOfRows(map))
+      last = map;
+  }
+  if (last)
+    wait->moveAfter(last);
+  return bool(last);
+}
+
 namespace {
 struct ReadAheadPass : ::attn::impl::TileGpuReadAheadPassBase<ReadAheadPass> {
   void runOnOperation() final {
@@ -293,6 +321,8 @@ struct ReadAheadPass : ::attn::impl::TileGpuReadAheadPassBase<ReadAheadPass> {
       numLoops += Reader(loop).run();
     getOperation().walk(
         [&](ForeachOp items) { numMaps += readRowsEarly(items); });
+    getOperation().walk(
+        [&](RingWaitOp wait) { numWaits += waitBehindLoads(wait); });
   }
 };
 } // namespace

@@ -84,6 +84,9 @@ def TileGpuReadAheadPass
     gradients, load what maps behind these loops read of rows before they wait
     for their first tile.
 
+    A step that loads what keys have, as the ids of a mask, waits for the tile of
+    keys behind these loads.
+
     Example:
 
     ```mlir-fragment
@@ -106,7 +109,8 @@ def TileGpuReadAheadPass
   let dependentDialects = ["::mlir::scf::SCFDialect"];
   let statistics = [
     Statistic<"numLoops", "num-loops", "Loops that carry what they read">,
-    Statistic<"numMaps", "num-maps", "Maps that load ahead of the first tile">
+    Statistic<"numMaps", "num-maps", "Maps that load ahead of the first tile">,
+    Statistic<"numWaits", "num-waits", "Waits for keys behind loads beside them">
   ];
 }
 
