@@ -183,9 +183,11 @@ std::vector<ScheduleSizes> attn::listGroupSizes(const ScheduleProblem &problem,
   // read less often (measured: docs/performance).
   int64_t widest = std::max(paddedDepth(problem.depths.front(), target),
                             paddedChannels(problem.channels.front(), target));
-  int64_t mostGroups = widest <= columnsOfFour    ? 4
-                       : widest <= columnsOfThree ? 3
-                                                  : 2;
+  // Elements read for each pair have no registers among three; windows of more
+  // columns are not measured with three.
+  bool isNarrow = widest <= columnsOfFour;
+  bool areFew = widest <= columnsOfThree && !problem.startsByRow;
+  int64_t mostGroups = problem.readsPairs ? 2 : isNarrow ? 4 : areFew ? 3 : 2;
   std::vector<ScheduleSizes> found;
   for (int64_t groups = 1; groups <= mostGroups; ++groups) {
     if (groups > 1 && problem.numQueries >= 0 &&

@@ -98,6 +98,8 @@ struct ScheduleProblem {
   bool readsPairs = false;
   /// Rows see keys up to a position of their own.
   bool diagonal = false;
+  /// Rows see keys from a position of their own.
+  bool startsByRow = false;
   /// Keys enter the state one by one: GPUs keep their scores in shared memory.
   /// `hasThreshold`: in registers, and those alone that a row lets in.
   bool folded = false, hasThreshold = false;

@@ -257,6 +257,7 @@ mlir::attn::describeProblem(ReductionOpInterface op, MonoidOp monoid,
     ::attn::MaskAnalysis analysis(op.getMaskBody());
     problem.wholeTiles &= analysis.facts().hullIsExact || problem.listed;
     problem.diagonal = analysis.facts().endDiffersByRow;
+    problem.startsByRow = analysis.facts().startDiffersByRow;
     problem.biasedDiagonal = problem.diagonal && scoresReadPairs(op);
   }
   // A load, its address, and whether it is there; a bit of a word.
