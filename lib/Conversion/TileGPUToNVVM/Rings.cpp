@@ -121,8 +121,10 @@ LogicalResult gpu::lower(KernelContext &k, RingViewSlotOp op) {
 /// How many of the weights of a thread's first row come ahead of a wait that
 /// stands amid them. Where products take turns, those waited for are over
 /// sooner, but under a mask. Measured (docs/performance/gpu.md, "The order of a
-/// step").
+/// step"). Of weights that are summed twice, all of that row.
 static int64_t numWeightsAhead(KernelContext &k, MapOp weights) {
+  if (weights.getNumResults() > 1)
+    return k.of(weights.getResult(0)).size() / 2;
   bool isMasked = weights.getInputs().size() > 2;
   return k.kernel.getTurns() == mlir::attn::Turns::none || isMasked ? 16 : 4;
 }
@@ -150,17 +152,21 @@ MapOp gpu::weightsAround(Operation *op) {
   return isOfRows ? map : MapOp();
 }
 
-/// Puts what computes `value`, and is read for it alone, at the insertion
-/// point, with `after` for the operand `before`.
-static void sink(Emitter &e, Value value, Value before, Value after) {
+/// Puts what computes `value`, and is read for it and by `beside` alone, at the
+/// insertion point, with `after` for the operand `before`.
+static void sink(Emitter &e, Value value, Operation *beside, Value before,
+                 Value after) {
   Operation *def = value.getDefiningOp();
   if (!def || def->getBlock() != e.b.getInsertionBlock() ||
       def->getNumResults() != 1 || def->getNumRegions() ||
       isa<LLVM::InlineAsmOp>(def))
     return;
   for (Value operand : def->getOperands())
-    if (operand != before && operand.hasOneUse())
-      sink(e, operand, before, after);
+    if (operand != before &&
+        llvm::all_of(operand.getUsers(), [&](Operation *user) {
+          return user == def || user == beside;
+        }))
+      sink(e, operand, beside, before, after);
   def->replaceUsesOfWith(before, after);
   def->moveBefore(e.b.getInsertionBlock(), e.b.getInsertionPoint());
 }
@@ -190,8 +196,14 @@ static void computeRest(KernelContext &k, MapOp weights, MmaWaitOp wait) {
   for (int64_t row : {0, 1})
     for (auto [i, value] : llvm::enumerate(all)) {
       bool isAhead = row == 0 && int64_t(i / 4 * 2 + i % 2) < ahead;
-      if (int64_t(i / 2 % 2) == row && !isAhead)
-        sink(e, value, row ? second : Value(), row ? tied : Value());
+      if (int64_t(i / 2 % 2) != row || isAhead)
+        continue;
+      Operation *beside = weights.getNumResults() > 1
+                              ? k.of(weights.getResult(1))[i].getDefiningOp()
+                              : nullptr;
+      sink(e, value, beside, row ? second : Value(), row ? tied : Value());
+      if (beside && beside->getBlock() == e.b.getInsertionBlock())
+        beside->moveBefore(e.b.getInsertionBlock(), e.b.getInsertionPoint());
     }
 }
 

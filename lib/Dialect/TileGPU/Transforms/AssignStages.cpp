@@ -172,12 +172,19 @@ void Assigner::releaseKeys() {
     behind = value.getDefiningOp();
   else
     value = {};
-  if (MapOp weights = value ? weightsAround(value) : MapOp()) {
+  Value read = value;
+  if (areSummedTwice(value))
+    for (Operation *op = behind; op; op = op->getPrevNode())
+      if (auto maxima = dyn_cast<ReduceOp>(op)) {
+        read = maxima.getResult(0);
+        break;
+      }
+  if (MapOp weights = value ? weightsAround(read) : MapOp()) {
     behind = weights;
     for (Operation *release : llvm::reverse(keys)) {
       release->moveAfter(behind);
       cast<RingReleaseOp>(release).getAfterMutable().assign(
-          {value, weights.getResult(0)});
+          {read, weights.getResult(0)});
     }
     waitsAmid = true;
     return;
@@ -219,7 +226,8 @@ bool Assigner::releasesAtOnce() {
 /// (docs/performance/gpu.md, "The order of a step"): it pays where keys and
 /// values have 128 columns, where rows have different numbers of keys or blocks
 /// copy for each other, for tiles without a mask and those of one that acts on
-/// the weights. `read` has read the scores: a statistic of rows, without which
+/// the weights; for weights that are summed twice where blocks copy for each
+/// other. `read` has read the scores: a statistic of rows, without which
 /// nothing is there ahead of the weights.
 MapOp Assigner::weightsAround(Value read) {
   constexpr int64_t columns = 128;
@@ -242,8 +250,14 @@ MapOp Assigner::weightsAround(Value read) {
   if (!weights || weights->getBlock() != step.block || !queries ||
       queries.getCols() != columns || !ring || ring.getFill() != Fill::Tma ||
       step.early.front().getB().getType().getBoxes() > 1 ||
-      weights.getNumResults() != 1 || weights.getInputs().size() < 2 ||
+      weights.getInputs().size() < 2 ||
       weights.getInputs()[0] != step.earlyWaits.front().getResult(0))
+    return {};
+  bool isTwice = weights.getNumResults() == 2 && schedule.getCluster() > 1 &&
+                 weights.getInputs().size() == 2 &&
+                 pack.getValue() == weights.getResult(0) &&
+                 areSummedTwice(weights.getResult(0));
+  if (weights.getNumResults() > 1 && !isTwice)
     return {};
   // What else it reads tells which keys are live.
   if (llvm::any_of(weights.getInputs().drop_front(2), [](Value input) {
