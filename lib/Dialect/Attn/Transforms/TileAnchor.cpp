@@ -522,9 +522,17 @@ SmallVector<Value> mlir::attn::fromReferencePoint(ReductionContext &ctx,
 
 SmallVector<Value> mlir::attn::toReferencePoint(ReductionContext &ctx,
                                                 ValueRange state) {
-  if (!ctx.form.fused && (!ctx.form.unit || ctx.form.atMaximum))
-    return fromExponents(ctx, state);
   Type rowType = state[0].getType();
+  if (!ctx.form.fused && (!ctx.form.unit || ctx.form.atMaximum)) {
+    // Sums are there; the statistic is in units of scores wherever parts meet.
+    SmallVector<Value> exact = fromExponents(ctx, state);
+    auto inUnits = [&](Value row, Value, ValueRange x) -> SmallVector<Value> {
+      return {inScoreUnits(ctx, x[0], row)};
+    };
+    if (ctx.form.unit)
+      exact[0] = ctx.map(state[0], rowType, inUnits).front();
+    return exact;
+  }
   SmallVector<Type> types(3, rowType);
   SmallVector<Value> row =
       ctx.map(state[0], types, [&](Value row, Value, ValueRange x) {
