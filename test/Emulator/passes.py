@@ -40,13 +40,16 @@ PASSES = [
     "tile_gpu.kernel(tile-gpu-hoist-coordinates)",
     "tile-gpu-keep-workspace",
     "tile-gpu-overlap-launches",
+    "tile_gpu.kernel(tile-gpu-read-tables-ahead)",
     "tile_gpu.kernel(tile-gpu-copy-fragments)",
     "tile_gpu.kernel(tile-gpu-verify-async)",
     "tile-gpu-allocate-shared",
     "tile-gpu-verify-budget",
 ]
-# Of kernels that others merged fragments of (traps.test), and checks.
-IDLE = ["tile_gpu.kernel(tile-gpu-copy-fragments)",
+# Of caches in pages (caches.test), of kernels that others merged fragments of
+# (traps.test), and checks.
+IDLE = ["tile_gpu.kernel(tile-gpu-read-tables-ahead)",
+        "tile_gpu.kernel(tile-gpu-copy-fragments)",
         "tile_gpu.kernel(tile-gpu-verify-async)", "tile-gpu-verify-budget"]
 KERNELS = [
     ("sm_90a", "d=64,dtype=bf16,causal=bottom_right", "", "sq=200,sk=330"),

@@ -385,31 +385,37 @@ def TileGpuReadTablesAheadPass
     # tile_gpu.kernel private @decode(%K: !tile_gpu.tensor_map<64x128xbf16 swizzle 128>,
     #     %table: memref<?x?xi32>, %n: index) {
     #   %c0 = arith.constant 0 : index
-    #   %c16 = arith.constant 16 : index
-    #   %c64 = arith.constant 64 : index
-    #   %c1 = arith.constant 1 : index
     #   %c128 = arith.constant 128 : index
     #   %b = arith.constant 0 : i32
-    #   %e = arith.constant 16 : i32
     #   %keys = tile_gpu.ring.create tma consumers(4) : !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
     #   tile_gpu.role "load" warps(1) {
     #   ^bb0(%warp: i32):
     #     %one = arith.constant 1 : i32
-    %dim = memref.dim %table, %c1 : memref<?x?xi32>
-    %end = arith.index_cast %dim : index to i32
-    %first = tile_gpu.global.load %table[%b, %b] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
-    %second = tile_gpu.global.load %table[%b, %e] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
-    scf.for %i = %c0 to %n step %c128 iter_args(%use = %b, %now = %first, %later = %second)
+    #     %c64 = arith.constant 64 : index
+    #     %c16 = arith.constant 16 : index
+    #     %zero = arith.constant 0 : index
+    %first = arith.divui %c0, %c64 : index
+    # %c1 = arith.constant 1 : index
+    # %dim = memref.dim %table, %c1 : memref<?x?xi32>
+    # %end = arith.index_cast %dim : index to i32
+    # %e0 = arith.index_cast %first : index to i32
+    %entries = tile_gpu.global.load %table[%b, %e0] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
+    # %second = arith.addi %first, %c16 : index
+    # %e1 = arith.index_cast %second : index to i32
+    %behind = tile_gpu.global.load %table[%b, %e1] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
+    scf.for %i = %c0 to %n step %c128 iter_args(%use = %b, %now = %entries, %later = %behind)
         -> (i32, !tile_gpu.vec<16xi32, row, warp>, !tile_gpu.vec<16xi32, row, warp>) {
-      %done = arith.divui %i, %c64 : index
+      %rows = arith.subi %i, %c0 : index
+      %done = arith.divui %rows, %c64 : index
       %place = arith.remui %done, %c16 : index
-    #   %begins = arith.cmpi eq, %place, %c0 : index
-    #   %goes = arith.cmpi ne, %done, %c0 : index
-    #   %all = arith.andi %begins, %goes : i1
+    # %begins = arith.cmpi eq, %place, %zero : index
+    # %goes = arith.cmpi ne, %done, %zero : index
+    # %all = arith.andi %begins, %goes : i1
       %v:2 = scf.if %all -> (!tile_gpu.vec<16xi32, row, warp>, !tile_gpu.vec<16xi32, row, warp>) {
-    #     %n0 = arith.addi %done, %c16 : index
-    #     %n1 = arith.index_cast %n0 : index to i32
-        %more = tile_gpu.global.load %table[%b, %n1] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
+    #   %n0 = arith.divui %i, %c64 : index
+    #   %n1 = arith.addi %n0, %c16 : index
+    #   %n2 = arith.index_cast %n1 : index to i32
+        %more = tile_gpu.global.load %table[%b, %n2] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
         scf.yield %later, %more : !tile_gpu.vec<16xi32, row, warp>, !tile_gpu.vec<16xi32, row, warp>
       } else {
         scf.yield %now, %later : !tile_gpu.vec<16xi32, row, warp>, !tile_gpu.vec<16xi32, row, warp>
