@@ -50,7 +50,7 @@ TEST(SizeClass, FindsManyRowsAndKeysOfWarpgroups) {
            {3968, 8192, 128, 128, 0, 8192},
            {4200, 8192, 128, 128, 0, 8192},
            {8200, 8192, 128, 128, 4096, 4096},
-           {1024, 16384, 256, 256, 1024, 1024},
+           {1280, 16384, 256, 256, 1024, 1024},
            {4096, 1023, 256, 256, 0, 0},
            {4096, 4096, 192, 128, 4096, 4096},
            {4096, 4095, 192, 128, 0, 0},
@@ -82,6 +82,13 @@ TEST(SizeClass, KnowsFewTilesAndFewKeysOfGpus) {
   EXPECT_EQ(of({64, 32, 32, 256, 256}), (ExpectedSizes{1, 1024, 256, 256, 0}));
   EXPECT_EQ(of({64, 32, 32, 192, 256}), none);
   EXPECT_EQ(of({64, 32, 32, 100, 200}), (ExpectedSizes{1, 1024, 128, 256, 0}));
+  EXPECT_EQ(of({16, 32, 32, 769, 900}),
+            (ExpectedSizes{1, 1024, 1024, 1024, 0}));
+  // Wide heads of few rows, whatever is between the dots and the weights.
+  problem = {256, 256, true, true};
+  problem.isPlain = false;
+  EXPECT_EQ(of({16, 8, 8, 1024, 900}), (ExpectedSizes{1, 1024, 1024, 1024, 0}));
+  EXPECT_EQ(of({16, 8, 8, 1088, 900}), none);
 }
 
 TEST(SizeClass, KnowsFewRowsOfGpus) {
