@@ -168,12 +168,9 @@ Value KernelLowering::drawForCluster(SchedulerOp scheduler, Value total,
 }
 
 /// Waits for what other blocks say to this one last, behind `turns` items: that
-/// its states have been read, and its numbers.
+/// they have read its numbers.
 void KernelLowering::hearLast(SchedulerOp scheduler, Value turns) {
   Value phase = e.xor_(e.and_(turns, 1), e.c32(1));
-  for (auto ring : kernel.getOps<RingCreateOp>())
-    if (ring.getCluster())
-      waitBarrier(address(layout.ring(ring)->empty), phase, /*ofCluster=*/true);
   Block *first = e.newBlock(), *all = e.newBlock();
   e.branch(e.eq(blockInCluster(e), 0), first, all);
   e.startBlock(first);
@@ -181,4 +178,21 @@ void KernelLowering::hearLast(SchedulerOp scheduler, Value turns) {
               /*ofCluster=*/true);
   e.branch(all);
   e.startBlock(all);
+}
+
+/// Waits until other blocks have read the states that this one sent them last.
+/// Only warps that send them can: a phase is known by its parity, and those
+/// that draw items may be two turns ahead.
+void KernelLowering::hearLastStates(ForeachOp loop) {
+  for (auto merge : loop.getBody().front().getOps<MergeStatesOp>()) {
+    if (merge.getScope() != MergeScope::Cluster)
+      continue;
+    auto counter = cast<BlockArgument>(merge.getCounter());
+    auto carried = loop.getRegionIterArgs();
+    Value turns =
+        scalar(loop.getResult(llvm::find(carried, counter) - carried.begin()));
+    Value phase = e.xor_(e.and_(turns, 1), e.c32(1));
+    waitBarrier(address(layout.ring(merge.getRing())->empty), phase,
+                /*ofCluster=*/true);
+  }
 }

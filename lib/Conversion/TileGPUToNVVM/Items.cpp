@@ -431,6 +431,8 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
   if (draws && scheduler.getCluster() && knowsLastArrivals(kernel))
     hearLast(scheduler, iteration);
   setAll(op.getResults(), turn);
+  if (scheduler.getCluster() && knowsLastArrivals(kernel))
+    hearLastStates(op);
   return success();
 }
 

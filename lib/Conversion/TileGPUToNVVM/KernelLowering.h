@@ -85,6 +85,7 @@ private:
   // Clusters.cpp.
   Value drawForCluster(tg::SchedulerOp scheduler, Value total, Value iteration);
   void hearLast(tg::SchedulerOp scheduler, Value turns);
+  void hearLastStates(tg::ForeachOp loop);
 
   mlir::OpBuilder moduleBuilder;
   RoleLayout placement;
