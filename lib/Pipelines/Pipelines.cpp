@@ -177,7 +177,10 @@ void ::attn::populateGpuPipeline(OpPassManager &pm, const TargetInfo &target,
   pm.addPass(createTileGpuKeepWorkspacePass());
   pm.addPass(createTileGpuOverlapLaunchesPass());
   // Behind what looks for first copies in such loops.
-  pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuReadTablesAheadPass());
+  TileGpuReadTablesAheadPassOptions tables;
+  tables.explain = explain;
+  pm.addNestedPass<tile_gpu::KernelOp>(
+      createTileGpuReadTablesAheadPass(tables));
   // After the last pass that could merge fragments, for the check below.
   pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuCopyFragmentsPass());
   pm.addNestedPass<tile_gpu::KernelOp>(createTileGpuVerifyAsyncPass());

@@ -1,4 +1,6 @@
 // RUN: attn-opt %s --split-input-file --pass-pipeline="builtin.module(tile_gpu.kernel(tile-gpu-read-tables-ahead))" | FileCheck %s
+// RUN: attn-opt %s --split-input-file --pass-pipeline="builtin.module(tile_gpu.kernel(tile-gpu-read-tables-ahead{explain},tile-gpu-read-tables-ahead{explain}))" -o %t 2> %t.why
+// RUN: FileCheck %s --check-prefix=WHY --input-file=%t.why
 
 // Warps that copy pages have entries of their table in registers, those of four
 // tiles at least.
@@ -68,6 +70,11 @@ tile_gpu.kernel private @decode(%table: memref<?x?xi32>, %b: i32, %K: !map, %V: 
 !ring = !tile_gpu.ring<2, 64x128xbf16 swizzle 128>
 !tile = !tile_gpu.smem<64x128xbf16 swizzle 128>
 
+// WHY-NOT: remark
+// WHY: remark: entries of tables not read ahead: expected 40 registers for a thread, but got 24
+// WHY: remark: entries of tables not read ahead: expected tiles of 1, 2, 4 or 8 whole pages
+// WHY: remark: entries of tables not read ahead: expected tiles of 1, 2, 4 or 8 whole pages
+// WHY: remark: entries of tables not read ahead: expected tiles of 1, 2, 4 or 8 whole pages
 // Left as they are: a warp of few registers, tiles that are parts of pages, sequences
 // that a loop changes, and steps of two tiles.
 // CHECK-LABEL: tile_gpu.kernel private @others(

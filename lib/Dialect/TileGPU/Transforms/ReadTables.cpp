@@ -27,6 +27,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
+#include "llvm/Support/FormatVariadic.h"
 
 #define DEBUG_TYPE "tile-gpu-read-tables-ahead"
 
@@ -174,36 +175,59 @@ bool TableLoop::run() {
   return true;
 }
 
-/// Whether a role's threads hold two vectors of entries beside what they
-/// compute. What copies for more warpgroups has fewer, and these multiply for
-/// longer than memory takes to answer.
-static bool hasRoom(RoleOp role) {
+/// Why a role cannot hold two vectors of entries beside what it computes, or
+/// nothing. What copies for more warpgroups has fewer registers, and these
+/// multiply for longer than memory takes to answer.
+static std::string whyNoRoom(RoleOp role) {
   constexpr int64_t least = 40;
+  if (role.getScope() != Scope::Warp)
+    return "warpgroups copy";
   std::optional<int64_t> registers = role.getRegisters();
-  return !registers || *registers >= least;
+  if (registers && *registers < least)
+    return llvm::formatv("expected {0} registers for a thread, but got {1}",
+                         least, *registers);
+  return "";
+}
+
+/// Of loops that copy from pages the first of those one behind the other. It
+/// has the tiles but for the last ones, whose entries it has read: they are in
+/// this multiprocessor's cache.
+static SmallVector<scf::ForOp> firstLoops(RoleOp role) {
+  SmallVector<scf::ForOp> loops;
+  llvm::SmallPtrSet<Block *, 4> blocks;
+  role.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    if (llvm::any_of(loop.getBody()->getOps<RingLoadOp>(),
+                     [](RingLoadOp load) { return load.getTable(); }) &&
+        blocks.insert(loop->getBlock()).second)
+      loops.push_back(loop);
+  });
+  return loops;
 }
 
 namespace {
 struct ReadTablesAheadPass
     : ::attn::impl::TileGpuReadTablesAheadPassBase<ReadTablesAheadPass> {
+  using TileGpuReadTablesAheadPassBase::TileGpuReadTablesAheadPassBase;
+
   void runOnOperation() final {
-    for (auto role : getOperation().getOps<RoleOp>()) {
-      if (role.getScope() != Scope::Warp || !hasRoom(role))
-        continue;
-      // Of loops one behind the other the first has the tiles but for the last
-      // ones, whose entries it has read: they are in this multiprocessor's
-      // cache.
-      SmallVector<scf::ForOp> loops;
-      llvm::SmallPtrSet<Block *, 4> blocks;
-      role.walk<WalkOrder::PreOrder>([&](scf::ForOp loop) {
+    for (auto role : getOperation().getOps<RoleOp>())
+      for (scf::ForOp loop : firstLoops(role)) {
+        // This pass has been here.
         if (llvm::any_of(loop.getBody()->getOps<RingLoadOp>(),
-                         [](RingLoadOp load) { return load.getTable(); }) &&
-            blocks.insert(loop->getBlock()).second)
-          loops.push_back(loop);
-      });
-      for (scf::ForOp loop : loops)
-        numLoops += TableLoop(loop).run();
-    }
+                         [](RingLoadOp load) { return load.getEntries(); }))
+          continue;
+        std::string reason = whyNoRoom(role);
+        if (reason.empty() && !TableLoop(loop).run())
+          reason = "expected tiles of 1, 2, 4 or 8 whole pages from the step's "
+                   "row on";
+        if (reason.empty()) {
+          ++numLoops;
+          continue;
+        }
+        ++numMissed;
+        if (explain)
+          loop.emitRemark("entries of tables not read ahead: ") << reason;
+      }
   }
 };
 } // namespace

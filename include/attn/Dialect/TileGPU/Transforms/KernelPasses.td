@@ -350,10 +350,11 @@ def TileGpuReadTablesAheadPass
     Produces: warps that have the next entries of their sequence in registers,
     those of four tiles at least, and read the ones behind these when they begin
     to copy them. Copies take their pages from there (`entries`). Of loops one
-    behind the other the first is changed, which has most of the tiles. Tiles of
-    16 pages and more, or of parts of pages, read entries as they are copied;
-    so do warpgroups. Entries that no row needs are read as well, up to the end
-    of the table, and no copy takes them.
+    behind the other the first is changed, which has most of the tiles. Entries
+    that no row needs are read as well, up to the end of the table, and no copy
+    takes them. Tiles of 16 pages and more, or of parts of pages, read entries as
+    they are copied; so do warpgroups, and warps of less than 40 registers for a
+    thread. Such loops are counted, and `explain` says why.
 
     Example:
 
@@ -444,8 +445,13 @@ def TileGpuReadTablesAheadPass
     "::mlir::scf::SCFDialect",
     "::mlir::tile_gpu::TileGPUDialect"
   ];
+  let options = [
+    Option<"explain", "explain", "bool", "false",
+           "Say of each loop that reads entries as it copies why">
+  ];
   let statistics = [
-    Statistic<"numLoops", "num-loops", "Number of loops that read ahead">
+    Statistic<"numLoops", "num-loops", "Loops that read ahead">,
+    Statistic<"numMissed", "num-missed", "Loops that read entries as they copy">
   ];
 }
 
