@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "LawChecker.h"
+#include "mlir/IR/AsmState.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/Support/raw_ostream.h"
@@ -664,30 +665,56 @@ std::shared_ptr<const LawReport> computeReport(MonoidOp monoid) {
 std::string textOf(MonoidOp monoid) {
   std::string text;
   llvm::raw_string_ostream stream(text);
-  monoid->print(stream, OpPrintingFlags().useLocalScope());
+  monoid->print(stream, OpPrintingFlags().useLocalScope().assumeVerified());
   return text;
 }
 } // namespace attn::detail
 
+namespace {
+/// What is found of a text, for the life of the process; from any thread. Two
+/// threads may both look for it: they find the same.
+template <typename Report> class KeptReports {
+public:
+  /// Null, and not kept, where `find` gives null.
+  std::shared_ptr<const Report>
+  get(const std::string &text,
+      llvm::function_ref<std::shared_ptr<const Report>()> find) {
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      if (auto it = reports.find(text); it != reports.end())
+        return it->second;
+    }
+    std::shared_ptr<const Report> report = find();
+    std::lock_guard<std::mutex> lock(mutex);
+    if (report)
+      reports[text] = report;
+    return report;
+  }
+
+private:
+  std::mutex mutex;
+  llvm::StringMap<std::shared_ptr<const Report>> reports;
+};
+} // namespace
+
+/// The block of a region that reads nothing from outside.
+static std::string textOf(Region &region) {
+  std::string text;
+  llvm::raw_string_ostream stream(text);
+  AsmState state(region.getParentOp(),
+                 OpPrintingFlags().useLocalScope().assumeVerified());
+  region.front().print(stream, state);
+  return text;
+}
+
 namespace attn {
 std::shared_ptr<const LawReport> checkLaws(MonoidOp monoid) {
-  static std::mutex mutex;
-  static llvm::StringMap<std::shared_ptr<const LawReport>> reports;
+  static KeptReports<LawReport> reports;
   std::string text = textOf(monoid);
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (auto it = reports.find(text); it != reports.end())
-      return it->second;
-  }
-  // Two threads may both compute a report: they find the same one.
-  std::shared_ptr<const LawReport> report = lookupReport(text);
-  if (!report)
-    report = computeReport(monoid);
-  if (report) {
-    std::lock_guard<std::mutex> lock(mutex);
-    reports[text] = report;
-  }
-  return report;
+  return reports.get(text, [&] {
+    auto report = lookupReport(text);
+    return report ? report : computeReport(monoid);
+  });
 }
 
 LogicalResult verifyLaws(MonoidOp monoid) {
@@ -701,13 +728,25 @@ LogicalResult verifyLaws(MonoidOp monoid) {
 }
 
 FailureOr<FinalizeReport> checkFinalize(MonoidOp monoid, Region &finalize) {
-  FailureOr<Algebra> algebra = Algebra::compile(monoid);
-  if (failed(algebra))
+  static KeptReports<FinalizeReport> reports;
+  // The monoid's own is given its params, another what the row captures.
+  std::string text = textOf(monoid);
+  if (&finalize != &monoid.getFinalize())
+    text += textOf(finalize);
+  auto report =
+      reports.get(text, [&]() -> std::shared_ptr<const FinalizeReport> {
+        FailureOr<Algebra> algebra = Algebra::compile(monoid);
+        if (failed(algebra))
+          return nullptr;
+        FailureOr<RegionProgram> program = RegionProgram::compile(finalize);
+        if (failed(program))
+          return nullptr;
+        LawChecker checker(monoid, std::move(*algebra), &*program);
+        return std::make_shared<FinalizeReport>(
+            checker.checkFinalize(finalize, *program));
+      });
+  if (!report)
     return failure();
-  FailureOr<RegionProgram> program = RegionProgram::compile(finalize);
-  if (failed(program))
-    return failure();
-  LawChecker checker(monoid, std::move(*algebra), &*program);
-  return checker.checkFinalize(finalize, *program);
+  return *report;
 }
 } // namespace attn
