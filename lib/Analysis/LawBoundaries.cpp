@@ -117,8 +117,7 @@ bool LawChecker::checkProbe(const Probe &probe) {
         std::clamp(x + (x - y), -largestScore, largestScore));
   for (const Scalars &other : {any, stateOf(further)}) {
     Scalars c = carrier(other), ab = algebra.combine(a, b);
-    if (!llvm::all_of(ArrayRef<Scalars>{a, b, c, ab, algebra.combine(ab, c)},
-                      [&](const Scalars &x) { return isInRange(x); }))
+    if (!areInRange({a, b, c, ab, algebra.combine(ab, c)}))
       continue;
     // The states of general monoids may know their order.
     if (!checkLaws(a, b, c) ||

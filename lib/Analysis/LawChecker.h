@@ -74,8 +74,9 @@ private:
     int64_t position = 0;
   };
   using Stats = llvm::ArrayRef<Scalar>;
+  using States = llvm::ArrayRef<llvm::ArrayRef<Scalar>>;
   /// One side of a law, of its operands.
-  using Side = llvm::function_ref<Scalars(llvm::ArrayRef<Scalars>)>;
+  using Side = llvm::function_ref<Scalars(States)>;
 
   // LawSamples.cpp
   void samplePools();
@@ -151,18 +152,21 @@ private:
   /// Whether `got` differs from `want` by no more than rounding errors in the
   /// operands and in the result of each operation explain: those of float64,
   /// or of float32. `evaluate` is repeated with such errors where need be.
-  bool agreeByNoise(Stats want, Stats got, Precision precision,
-                    llvm::ArrayRef<Scalars> operands, Side evaluate);
+  bool agreeByNoise(Stats want, Stats got, Precision precision, States operands,
+                    Side evaluate);
   /// Two factors that are equal but for rounding; `size` is that of the
   /// numbers that they were computed from.
-  bool factorsAgree(double want, double got, double size,
-                    llvm::ArrayRef<Scalars> operands, Side evaluate);
+  bool factorsAgree(double want, double got, double size, States operands,
+                    Side evaluate);
   /// Associativity and the law of the factors once more, in float32.
   bool checkFloat32(const Scalars &a, const Scalars &b, const Scalars &c);
-  bool checkFactorsFloat32(llvm::ArrayRef<Scalars> abc);
+  bool checkFactorsFloat32(States abc);
   /// Whether no number of a state is near the end of float32, but for those
   /// that the identity has.
   bool isInRange(Stats state) const;
+  bool areInRange(std::initializer_list<Stats> states) const {
+    return llvm::all_of(states, [&](Stats state) { return isInRange(state); });
+  }
   /// Of kind affine, whose statistics gates are added to: whether float64 has
   /// digits left beside those of a state.
   bool leavesDigits(Stats state) const;
@@ -174,11 +178,11 @@ private:
   std::vector<Key> sampleRow(unsigned numKeys, unsigned pattern);
   bool checkRow(llvm::ArrayRef<Key> keys, Precision precision);
   bool checkRows();
-  Scalars inOrder(llvm::ArrayRef<Scalars> keys) const;
-  Scalars inParts(llvm::ArrayRef<Scalars> keys, unsigned numParts) const;
-  Scalars asTree(llvm::ArrayRef<Scalars> keys) const;
-  Scalars inTiles(llvm::ArrayRef<Scalars> keys, unsigned size) const;
-  Scalars addTile(const Scalars &state, llvm::ArrayRef<Scalars> keys) const;
+  Scalars inOrder(States keys) const;
+  Scalars inParts(States keys, unsigned numParts) const;
+  Scalars asTree(States keys) const;
+  Scalars inTiles(States keys, unsigned size) const;
+  Scalars addTile(const Scalars &state, States keys) const;
 
   // LawProperties.cpp
   int findNaN(unsigned numKeys, std::string &example);
@@ -201,6 +205,9 @@ private:
   std::vector<int64_t> positionConstants;
   /// The score before, from which another may differ by a constant.
   double lastScore = 0.0;
+  /// Whether the identity is known to be neutral to itself, whatever is
+  /// sampled.
+  bool identityHolds = false;
   /// Whether lift looks at the position.
   bool usesPosition = false;
   /// Set where states are so long that errors add up and scores tie: a jump

@@ -272,9 +272,12 @@ int LawChecker::findNaN(unsigned numKeys, std::string &example) {
       keys.push_back(sampleKey(/*fromWide=*/false,
                                i ? keys[i - 1].position + 1 : numScores % 3));
     keys[0].scores[0] = scores[at];
-    std::string text = "s = " + printNumbers(keys[0].scores);
-    for (unsigned i = 1; i < numKeys; ++i)
-      text += ", " + printNumbers(keys[i].scores);
+    auto text = [&] {
+      std::string text = "s = ";
+      for (const Key &key : keys)
+        text += (&key == keys.begin() ? "" : ", ") + printNumbers(key.scores);
+      return text;
+    };
     constexpr unsigned numDraws = 4;
     SmallVector<unsigned> numNaN(numOutputs, 0);
     bool hasWeight = false, inRange = true;
@@ -298,11 +301,11 @@ int LawChecker::findNaN(unsigned numKeys, std::string &example) {
       continue;
     ++numScores;
     if (example.empty())
-      example = text;
+      example = text();
     for (unsigned output = 0; output < numOutputs; ++output) {
       always[output] &= numNaN[output] == numDraws;
       if (numNaN[output] == numDraws && !hasWeight) {
-        example = text;
+        example = text();
         return output;
       }
     }

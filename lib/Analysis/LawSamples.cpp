@@ -162,8 +162,10 @@ LawChecker::Key LawChecker::sampleKey(bool fromWide, int64_t position) {
 
 Scalars LawChecker::sampleState(unsigned limit, bool fromWide,
                                 int64_t &position) {
-  Scalars state = algebra.emptyState();
   unsigned numKeys = random.below(limit + 1);
+  if (!numKeys)
+    return algebra.emptyState();
+  Scalars state;
   for (unsigned i = 0; i < numKeys; ++i) {
     position = nextPosition(position);
     Scalars next = stateOf(sampleKey(fromWide, position));

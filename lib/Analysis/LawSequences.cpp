@@ -41,10 +41,15 @@ static bool isClose(double x, double y, double size, Precision precision) {
 }
 
 bool LawChecker::agreeByNoise(ArrayRef<Scalar> want, ArrayRef<Scalar> got,
-                              Precision precision, ArrayRef<Scalars> operands,
+                              Precision precision, States operands,
                               Side evaluate) {
+  auto isSame = [](auto pair) {
+    return agree(std::get<0>(pair).f, std::get<1>(pair).f, 1.0);
+  };
+  if (llvm::all_of(llvm::zip(want, got), isSame))
+    return true;
   double size = std::max(algebra.sizeOf(want), algebra.sizeOf(got));
-  for (const Scalars &state : operands)
+  for (Stats state : operands)
     size = std::max(size, algebra.sizeOf(state));
   // As many errors as there are keys.
   size *= std::max<double>(1.0, operands.size() / 4.0);
@@ -61,11 +66,12 @@ bool LawChecker::agreeByNoise(ArrayRef<Scalar> want, ArrayRef<Scalar> got,
   SmallVector<double> spread(want.size(), 0.0);
   algebra.noise = precision == Precision::F64 ? 1e-13 : 0x1p-22;
   for (unsigned draw = 0; draw < numDraws; ++draw) {
-    SmallVector<Scalars> moved(operands);
+    SmallVector<Scalars> moved(operands.begin(), operands.end());
     for (Scalars &state : moved)
       for (Scalar &x : state)
         x.f = algebra.disturb(x.f);
-    for (auto [i, x] : llvm::enumerate(evaluate(moved)))
+    SmallVector<Stats> states(moved.begin(), moved.end());
+    for (auto [i, x] : llvm::enumerate(evaluate(states)))
       // A NaN or an infinity that errors bring about excuses everything.
       spread[i] = x.f == exact[i].f ? spread[i]
                   : std::isfinite(x.f)
@@ -82,7 +88,7 @@ bool LawChecker::agreeByNoise(ArrayRef<Scalar> want, ArrayRef<Scalar> got,
 }
 
 bool LawChecker::factorsAgree(double want, double got, double size,
-                              ArrayRef<Scalars> operands, Side evaluate) {
+                              States operands, Side evaluate) {
   if (want == got)
     return true;
   if (!std::isfinite(want) || !std::isfinite(got))
@@ -101,13 +107,14 @@ bool LawChecker::factorsAgree(double want, double got, double size,
 }
 
 bool LawChecker::isInRange(ArrayRef<Scalar> state) const {
-  Scalars e = algebra.emptyState();
-  for (auto [x, ofIdentity] : llvm::zip(state, e)) {
-    if (std::isnan(x.f)) // an overflow times 0, on the way
-      return false;
-    if (std::fabs(x.f) >= nearOverflow && x.f != ofIdentity.f &&
-        // Stands for an infinity, as the identity of another statistic may.
-        std::fabs(x.f) != largestFloat)
+  for (size_t i = 0; i < state.size(); ++i) {
+    double x = state[i].f, size = std::fabs(x);
+    // The largest float stands for an infinity, as the identity of another
+    // statistic may.
+    if (size < nearOverflow || size == largestFloat)
+      continue;
+    // A NaN is an overflow times 0, on the way.
+    if (std::isnan(x) || x != algebra.emptyState()[i].f)
       return false;
   }
   return true;
@@ -129,22 +136,23 @@ bool LawChecker::leavesDigits(ArrayRef<Scalar> state) const {
 
 bool LawChecker::checkFloat32(const Scalars &a, const Scalars &b,
                               const Scalars &c) {
-  SmallVector<Scalars, 3> abc = {a, b, c};
-  for (Scalars &state : abc)
+  Scalars rounded[] = {a, b, c};
+  for (Scalars &state : rounded)
     for (Scalar &x : state)
       x.f = static_cast<float>(x.f);
-  auto left = [&](ArrayRef<Scalars> x) {
+  const Stats abc[] = {rounded[0], rounded[1], rounded[2]};
+  auto left = [&](States x) {
     return algebra.combine(algebra.combine(x[0], x[1]), x[2]);
   };
-  auto right = [&](ArrayRef<Scalars> x) {
+  auto right = [&](States x) {
     return algebra.combine(x[0], algebra.combine(x[1], x[2]));
   };
+  Scalars ab = algebra.combine(abc[0], abc[1]),
+          bc = algebra.combine(abc[1], abc[2]);
   // What overflows in float32 says nothing.
-  for (const Scalars &state :
-       {abc[0], abc[1], abc[2], algebra.combine(abc[0], abc[1]),
-        algebra.combine(abc[1], abc[2]), left(abc), right(abc)})
-    if (!isInRange(state))
-      return true;
+  if (!areInRange({abc[0], abc[1], abc[2], ab, bc, algebra.combine(ab, abc[2]),
+                   algebra.combine(abc[0], bc)}))
+    return true;
   algebra.precision = Precision::F32;
   Scalars x = left(abc), y = right(abc);
   algebra.precision = Precision::F64;
@@ -160,7 +168,7 @@ bool LawChecker::checkFloat32(const Scalars &a, const Scalars &b,
   return checkFactorsFloat32(abc);
 }
 
-bool LawChecker::checkFactorsFloat32(ArrayRef<Scalars> abc) {
+bool LawChecker::checkFactorsFloat32(States abc) {
   // Of kind affine rows show it: a product of two factors may be small where
   // each of them has an error of its own.
   if (algebra.isGeneral || !algebra.numStats ||
@@ -172,12 +180,12 @@ bool LawChecker::checkFactorsFloat32(ArrayRef<Scalars> abc) {
   auto scalars = [](const Factors &factors) {
     return Scalars(llvm::map_range(factors, Scalar::ofFloat));
   };
-  auto whole = [&](ArrayRef<Scalars> x) {
+  auto whole = [&](States x) {
     Scalars ab = algebra.combine(x[0], x[1]);
     return scalars(isCocycle ? algebra.rescale(x[0], algebra.combine(ab, x[2]))
                              : Factors{algebra.gate(ab)});
   };
-  auto parts = [&](ArrayRef<Scalars> x) {
+  auto parts = [&](States x) {
     if (!isCocycle)
       return scalars({algebra.gate(x[0]) * algebra.gate(x[1])});
     Scalars ab = algebra.combine(x[0], x[1]);
@@ -339,15 +347,15 @@ Scalars LawChecker::product(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
   return result;
 }
 
-Scalars LawChecker::inOrder(ArrayRef<Scalars> keys) const {
+Scalars LawChecker::inOrder(States keys) const {
   Scalars state = algebra.emptyState();
-  for (const Scalars &key : keys)
+  for (Stats key : keys)
     state = product(state, key);
   return state;
 }
 
 /// As attn.partial and attn.combine do.
-Scalars LawChecker::inParts(ArrayRef<Scalars> keys, unsigned numParts) const {
+Scalars LawChecker::inParts(States keys, unsigned numParts) const {
   Scalars state = algebra.emptyState();
   size_t size = (keys.size() + numParts - 1) / numParts;
   for (size_t begin = 0; begin < keys.size(); begin += size)
@@ -355,23 +363,20 @@ Scalars LawChecker::inParts(ArrayRef<Scalars> keys, unsigned numParts) const {
   return state;
 }
 
-Scalars LawChecker::asTree(ArrayRef<Scalars> keys) const {
+Scalars LawChecker::asTree(States keys) const {
   if (keys.empty())
     return algebra.emptyState();
   if (keys.size() == 1)
-    return keys.front();
+    return Scalars(keys.front());
   size_t half = keys.size() / 2;
   return product(asTree(keys.take_front(half)), asTree(keys.drop_front(half)));
 }
 
 /// Tiles in closed form: the statistics of the tile, the factor of each key
 /// relative to the new state, one sum.
-Scalars LawChecker::addTile(const Scalars &state,
-                            ArrayRef<Scalars> keys) const {
+Scalars LawChecker::addTile(const Scalars &state, States keys) const {
   unsigned numStats = algebra.numStats;
-  auto stats = [&](const Scalars &x) {
-    return Scalars(ArrayRef(x).take_front(numStats));
-  };
+  auto stats = [&](Stats x) { return x.take_front(numStats); };
   auto rounded = [&](double x) {
     return algebra.precision == Precision::F32 ? double(float(x)) : x;
   };
@@ -380,31 +385,38 @@ Scalars LawChecker::addTile(const Scalars &state,
   bool isAffine = algebra.kind == MonoidKind::affine;
 
   // What is before or after a key, for gates.
-  std::vector<Scalars> beside(keys.size());
+  std::vector<Scalars> beside(isCocycle ? 0 : keys.size());
   Scalars product = algebra.identity(); // of the tile
   for (size_t i = 0; i < keys.size(); ++i) {
     size_t j = isSuffix ? keys.size() - 1 - i : i;
-    beside[j] = product;
+    if (!isCocycle)
+      beside[j] = product;
     product = isSuffix ? algebra.combine(stats(keys[j]), product)
                        : algebra.combine(product, stats(keys[j]));
   }
-  Scalars old = stats(state), next = algebra.combine(old, product);
-  auto factorsOf = [&](const Scalars &from) {
+  Stats old = stats(state);
+  Scalars next = algebra.combine(old, product);
+  auto factorsOf = [&](Stats from) {
     return numStats ? algebra.factorsFrom(from, next) : Factors{1.0};
   };
   Factors ofOld = isCocycle  ? factorsOf(old)
                   : isSuffix ? Factors{algebra.gate(product)}
                              : Factors{1.0};
-  SmallVector<Factors> ofKeys;
   // Components at the new statistic, but for the factor.
-  auto shifted = [&](const Scalars &from) {
-    Scalars components(ArrayRef(from).drop_front(numStats));
-    if (isCocycle)
-      algebra.shift(stats(from), next, components);
-    return components;
-  };
-  Scalars oldSums = shifted(state);
-  SmallVector<Scalars> weights = llvm::map_to_vector(keys, shifted);
+  Scalars oldSums(ArrayRef(state).drop_front(numStats));
+  SmallVector<Scalars> shifted;
+  SmallVector<Stats> weights = llvm::map_to_vector(
+      keys, [&](Stats key) { return key.drop_front(numStats); });
+  if (algebra.hasShift) {
+    algebra.shift(old, next, oldSums);
+    shifted.assign(weights.begin(), weights.end());
+    for (auto [key, components, weight] : llvm::zip(keys, shifted, weights)) {
+      algebra.shift(stats(key), next, components);
+      weight = components;
+    }
+  }
+  SmallVector<Factors> ofKeys;
+  ofKeys.reserve(keys.size());
   for (size_t j = 0; j < keys.size() && !isAffine; ++j)
     ofKeys.push_back(isCocycle ? factorsOf(stats(keys[j]))
                                : Factors{algebra.gate(beside[j])});
@@ -413,7 +425,8 @@ Scalars LawChecker::addTile(const Scalars &state,
     Scalars behind = algebra.identity();
     ofKeys.resize(keys.size());
     for (size_t j = keys.size(); j-- > 0;) {
-      Scalars own = stats(keys[j]), rest = algebra.combine(own, behind);
+      Stats own = stats(keys[j]);
+      Scalars rest = algebra.combine(own, behind);
       double inRest = algebra.factorsOf(own, behind).first;
       Scalars before = algebra.combine(old, beside[j]);
       ofKeys[j] = {
@@ -438,7 +451,7 @@ Scalars LawChecker::addTile(const Scalars &state,
   return result;
 }
 
-Scalars LawChecker::inTiles(ArrayRef<Scalars> keys, unsigned size) const {
+Scalars LawChecker::inTiles(States keys, unsigned size) const {
   Scalars state = algebra.emptyState();
   for (size_t begin = 0; begin < keys.size(); begin += size)
     state = addTile(state, keys.slice(begin).take_front(size));
@@ -446,7 +459,7 @@ Scalars LawChecker::inTiles(ArrayRef<Scalars> keys, unsigned size) const {
 }
 
 bool LawChecker::checkRow(ArrayRef<Key> row, Precision precision) {
-  std::vector<Scalars> keys;
+  std::vector<Scalars> states;
   for (const Key &key : row) {
     Scalars state = stateOf(key);
     for (Scalar &x : state)
@@ -454,11 +467,12 @@ bool LawChecker::checkRow(ArrayRef<Key> row, Precision precision) {
     // Masked keys between the others.
     if (random.below(8) == 0)
       state = algebra.emptyState();
-    keys.push_back(std::move(state));
-    if (!isInRange(keys.back()) || !leavesDigits(keys.back()))
+    states.push_back(std::move(state));
+    if (!isInRange(states.back()) || !leavesDigits(states.back()))
       return true;
   }
-  auto evaluate = [&](ArrayRef<Scalars> x) { return inOrder(x); };
+  SmallVector<Stats> keys(states.begin(), states.end());
+  auto evaluate = [&](States x) { return inOrder(x); };
   auto inPrecision = [&](llvm::function_ref<Scalars()> reduce) {
     algebra.precision = precision;
     Scalars result = reduce();

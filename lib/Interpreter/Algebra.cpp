@@ -111,23 +111,21 @@ Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
     return combine(a, b);
   ArrayRef<Scalar> ca = a.take_front(numStats), cb = b.take_front(numStats);
   Scalars c = combine(ca, cb);
-  Factors alpha = {1.0}, beta = {1.0};
+  bool isMoved = kind == MonoidKind::cocycle && numStats;
+  Factors alpha = isMoved                      ? factorsFrom(ca, c)
+                  : kind == MonoidKind::suffix ? Factors{gate(cb)}
+                                               : Factors{1.0};
+  Factors beta = isMoved                      ? factorsFrom(cb, c)
+                 : kind == MonoidKind::prefix ? Factors{gate(ca)}
+                                              : Factors{1.0};
   ArrayRef<Scalar> left = a.drop_front(numStats),
                    right = b.drop_front(numStats);
   Scalars leftShifted, rightShifted;
-  if (kind == MonoidKind::suffix)
-    alpha = {gate(cb)};
-  if (kind == MonoidKind::prefix)
-    beta = {gate(ca)};
-  if (kind == MonoidKind::cocycle && numStats) {
-    alpha = factorsFrom(ca, c);
-    beta = factorsFrom(cb, c);
-    if (hasShift) {
-      leftShifted = Scalars(left), rightShifted = Scalars(right);
-      shift(ca, c, leftShifted);
-      shift(cb, c, rightShifted);
-      left = leftShifted, right = rightShifted;
-    }
+  if (isMoved && hasShift) {
+    leftShifted = Scalars(left), rightShifted = Scalars(right);
+    shift(ca, c, leftShifted);
+    shift(cb, c, rightShifted);
+    left = leftShifted, right = rightShifted;
   }
   if (kind == MonoidKind::affine)
     std::tie(alpha[0], beta[0]) = factorsOf(ca, cb);
@@ -161,8 +159,8 @@ Scalars Algebra::emptyState() const {
 }
 
 bool Algebra::isEqual(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
-  for (auto [i, x, y] : llvm::enumerate(a, b))
-    if (isFloat[i] ? x.f != y.f : x.i != y.i)
+  for (size_t i = 0; i < a.size(); ++i)
+    if (isFloat[i] ? a[i].f != b[i].f : a[i].i != b[i].i)
       return false;
   return true;
 }
@@ -170,8 +168,8 @@ bool Algebra::isEqual(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
 double Algebra::sizeOf(ArrayRef<Scalar> state) const {
   constexpr double standsForInfinity = 1e30;
   double size = 0.0;
-  for (auto [i, x] : llvm::enumerate(state)) {
-    double magnitude = isFloat[i] ? std::fabs(x.f) : std::fabs(double(x.i));
+  for (size_t i = 0; i < state.size(); ++i) {
+    double magnitude = std::fabs(isFloat[i] ? state[i].f : double(state[i].i));
     if (magnitude < standsForInfinity)
       size = std::max(size, magnitude);
   }

@@ -364,11 +364,12 @@ template <bool RoundEach> struct RegionProgram::Arithmetic {
   static double roundTo(double value, Format format) {
     if (RoundEach && format == Format::F32)
       return static_cast<float>(value);
-    if (format == Format::F16)
-      return support::roundToF16(value);
-    if (format == Format::BF16)
-      return support::roundToBF16(value);
-    return value;
+    return format <= Format::F32 ? value : roundToHalf(value, format);
+  }
+  LLVM_ATTRIBUTE_NOINLINE static double roundToHalf(double value,
+                                                    Format format) {
+    return format == Format::F16 ? support::roundToF16(value)
+                                 : support::roundToBF16(value);
   }
 
   /// The bits of one format as another.
@@ -546,29 +547,18 @@ void RegionProgram::appendDistances(ArrayRef<Scalar> registers,
   }
 }
 
-void RegionProgram::evaluateLists(
-    std::initializer_list<ArrayRef<Scalar>> arguments,
-    SmallVectorImpl<Scalar> &results, Precision precision, ReadTensor read,
-    SmallVectorImpl<double> *distances) const {
-  SmallVector<Scalar, 64> registers;
-  registers.resize_for_overwrite(numRegisters);
-  // The lists are short: loops are quicker than copies of memory.
-  Scalar *next = registers.data(), *last = next + numArguments;
-  for (ArrayRef<Scalar> list : arguments)
-    for (const Scalar *x = list.begin(); x != list.end() && next != last; ++x)
-      *next++ = *x;
-  assert(next == last && "one scalar for each argument");
-  for (Scalar constant : constants)
-    *last++ = constant;
-  if (precision == Precision::F32)
-    run</*RoundEach=*/true>(registers, read);
-  else
-    run</*RoundEach=*/false>(registers, read);
-  if (distances)
-    appendDistances(registers, *distances);
+void RegionProgram::evaluate(ArrayRef<Scalar> arguments,
+                             SmallVectorImpl<Scalar> &results,
+                             Precision precision, ReadTensor read,
+                             SmallVectorImpl<double> *distances) const {
+  assert(arguments.size() >= numArguments && "one scalar for each argument");
+  Registers registers = makeRegisters();
+  // What is too many is ignored.
+  std::copy_n(arguments.begin(), numArguments, registers.begin());
+  evaluateOn(registers, precision, read, distances);
   results.resize_for_overwrite(resultRegisters.size());
-  for (auto [result, place] : llvm::zip(results, resultRegisters))
-    result = registers[place];
+  for (unsigned i = 0; i < results.size(); ++i)
+    results[i] = getResult(registers, i);
 }
 
 std::optional<SmallVector<Scalar, 8>>

@@ -237,24 +237,26 @@ TEST_F(Interpreter, TellsConstantsThatAreComputed) {
   EXPECT_TRUE(llvm::is_contained(program->getIntegerConstants(), 1431655765));
 }
 
-TEST_F(Interpreter, TakesArgumentsInSeveralLists) {
-  auto module = parse("func.func @f(%a: f32, %b: f32, %c: f32) -> f32 {\n"
+TEST_F(Interpreter, EvaluatesOnRegisters) {
+  auto module = parse("func.func @f(%a: f32, %b: f32) -> (f32, f32) {\n"
                       "%two = arith.constant 2.0 : f32\n"
                       "%d = arith.mulf %a, %two : f32\n"
                       "%e = arith.subf %d, %b : f32\n"
-                      "%r = arith.divf %e, %c : f32\n"
-                      "return %r : f32 }");
+                      "return %e, %d : f32, f32 }");
   auto function = *module->getOps<mlir::func::FuncOp>().begin();
   auto program = RegionProgram::compile(function.getBody());
   ASSERT_TRUE(succeeded(program));
   EXPECT_FALSE(program->getConstantResults());
-  Scalar a = Scalar::ofFloat(5.0), b = Scalar::ofFloat(4.0),
-         c[] = {Scalar::ofFloat(3.0), Scalar::ofFloat(7.0)};
-  llvm::SmallVector<Scalar> results;
-  // The 7 is one too many.
-  program->evaluateLists({a, {}, b, c}, results);
-  ASSERT_EQ(results.size(), 1u);
-  EXPECT_EQ(results[0].f, 2.0);
+  RegionProgram::Registers registers = program->makeRegisters();
+  // The second time on the same registers: constants stay.
+  for (double a : {5.0, 7.0}) {
+    registers[0] = Scalar::ofFloat(a);
+    registers[1] = Scalar::ofFloat(4.0);
+    program->evaluateOn(registers, Precision::F64);
+    ASSERT_EQ(program->getNumResults(), 2u);
+    EXPECT_EQ(program->getResult(registers, 0).f, 2.0 * a - 4.0);
+    EXPECT_EQ(program->getResult(registers, 1).f, 2.0 * a);
+  }
 }
 
 TEST_F(Interpreter, KnowsResultsThatAreConstants) {

@@ -83,8 +83,8 @@ public:
     if (!rescaleProgram)
       return {1.0};
     Factors factors;
-    for (Scalar factor : call(*rescaleProgram, {from, to}))
-      factors.push_back(factor.f);
+    evaluate(*rescaleProgram, {from, to},
+             [&](Scalar factor) { factors.push_back(factor.f); });
     return factors;
   }
   /// What a state's components become where its statistic moves, before they
@@ -97,13 +97,19 @@ public:
     return isIdentity(from) ? Factors{0.0} : rescale(from, to);
   }
   double gate(llvm::ArrayRef<Scalar> c) const {
-    return gateProgram ? call(*gateProgram, {c})[0].f : 1.0;
+    if (!gateProgram)
+      return 1.0;
+    double result = 1.0;
+    evaluate(*gateProgram, {c}, [&](Scalar gate) { result = gate.f; });
+    return result;
   }
   /// Of kind affine: what scales the first and the second state of a product.
   std::pair<double, double> factors(llvm::ArrayRef<Scalar> a,
                                     llvm::ArrayRef<Scalar> b) const {
-    Scalars both = call(*factorsProgram, {a, b});
-    return {both[0].f, both[1].f};
+    Factors both;
+    evaluate(*factorsProgram, {a, b},
+             [&](Scalar factor) { both.push_back(factor.f); });
+    return {both[0], both[1]};
   }
   /// The same, 0 for a state that is the identity: that factor is not used.
   std::pair<double, double> factorsOf(llvm::ArrayRef<Scalar> a,
@@ -166,17 +172,37 @@ public:
   llvm::SmallVectorImpl<double> *distances = nullptr;
 
 private:
-  /// Of two lists of arguments, and the params.
+  /// On two lists of arguments, and the params; what is too many is ignored.
+  /// `take` is given one result after the other.
+  template <typename Take>
+  void evaluate(const RegionProgram &program,
+                std::array<llvm::ArrayRef<Scalar>, 2> arguments, Take take,
+                bool exact = false) const {
+    RegionProgram::Registers registers = program.makeRegisters();
+    Scalar *next = registers.data(), *last = next + program.getNumArguments();
+    auto append = [&](llvm::ArrayRef<Scalar> list) {
+      for (const Scalar *x = list.begin(); x != list.end() && next != last; ++x)
+        *next++ = *x;
+    };
+    append(arguments[0]);
+    append(arguments[1]);
+    append(params);
+    assert(next == last && "one scalar for each argument");
+    program.evaluateOn(registers, precision, /*read=*/nullptr, distances);
+    for (unsigned i = 0, e = program.getNumResults(); i < e; ++i) {
+      Scalar result = program.getResult(registers, i);
+      if (noise != 0.0 && !exact && program.isFloatResult(i))
+        result.f = disturb(result.f);
+      take(result);
+    }
+  }
   Scalars call(const RegionProgram &program,
                std::array<llvm::ArrayRef<Scalar>, 2> arguments,
                bool exact = false) const {
     Scalars results;
-    program.evaluateLists({arguments[0], arguments[1], params}, results,
-                          precision, /*read=*/nullptr, distances);
-    if (noise != 0.0 && !exact)
-      for (auto [i, result] : llvm::enumerate(results))
-        if (program.isFloatResult(i))
-          result.f = disturb(result.f);
+    evaluate(
+        program, arguments, [&](Scalar result) { results.push_back(result); },
+        exact);
     return results;
   }
   /// A number of a product: disturbed, and rounded in float32.

@@ -21,7 +21,6 @@
 #include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
-#include <initializer_list>
 #include <optional>
 #include <vector>
 
@@ -82,16 +81,33 @@ public:
   void evaluate(llvm::ArrayRef<Scalar> arguments,
                 llvm::SmallVectorImpl<Scalar> &results,
                 Precision precision = Precision::F64, ReadTensor read = nullptr,
-                llvm::SmallVectorImpl<double> *distances = nullptr) const {
-    evaluateLists({arguments}, results, precision, read, distances);
+                llvm::SmallVectorImpl<double> *distances = nullptr) const;
+
+  /// The same on registers, which hold the results afterwards: the arguments,
+  /// that a caller sets, and behind them the constants.
+  using Registers = llvm::SmallVector<Scalar, 64>;
+  Registers makeRegisters() const {
+    Registers registers;
+    registers.resize_for_overwrite(numRegisters);
+    // They are few: a loop is quicker than a copy of memory.
+    Scalar *next = registers.data() + numArguments;
+    for (Scalar constant : constants)
+      *next++ = constant;
+    return registers;
   }
-  /// The same on arguments that stand in several lists, one after the other;
-  /// what is too many is ignored.
-  void evaluateLists(std::initializer_list<llvm::ArrayRef<Scalar>> arguments,
-                     llvm::SmallVectorImpl<Scalar> &results,
-                     Precision precision = Precision::F64,
-                     ReadTensor read = nullptr,
-                     llvm::SmallVectorImpl<double> *distances = nullptr) const;
+  void evaluateOn(llvm::MutableArrayRef<Scalar> registers, Precision precision,
+                  ReadTensor read = nullptr,
+                  llvm::SmallVectorImpl<double> *distances = nullptr) const {
+    if (precision == Precision::F32)
+      run</*RoundEach=*/true>(registers, read);
+    else
+      run</*RoundEach=*/false>(registers, read);
+    if (distances)
+      appendDistances(registers, *distances);
+  }
+  Scalar getResult(llvm::ArrayRef<Scalar> registers, unsigned i) const {
+    return registers[resultRegisters[i]];
+  }
 
   /// The results of a region that is nothing but constants: no arguments change
   /// them, and no precision does.
