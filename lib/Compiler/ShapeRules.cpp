@@ -218,7 +218,7 @@ void ShapeRules::addAttention(mlir::attn::AttentionOp op) {
   if (Value start = op.getKStart()) {
     dims.bind(start, 0, "b", scope);
     starts.push_back(start);
-    sources.hasBases = true;
+    sources.hasKeyBase = true;
   }
   bindRows(op->getResults(), sources, 0, scope);
   static constexpr StringRef positions[] = {"b", "hq", "sq", "sk"};
@@ -235,7 +235,8 @@ void ShapeRules::addReduction(Operation *op,
   Side reduced = reduction.getReducedSide();
   Sources sources{
       reduction.getQuerySource(), reduction.getKeySource(),
-      reduction.getRowBaseOperand() || reduction.getKeyBaseOperand(), reduced};
+      bool(reduction.getRowBaseOperand()), bool(reduction.getKeyBaseOperand()),
+      reduced};
   bindOperands(reduction.getQueryOperands(), reduction.getKeyOperands(),
                reduction.getValueOperands(), sources, scope);
   bindIndex(sources, scope);

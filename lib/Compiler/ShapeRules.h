@@ -69,14 +69,16 @@ private:
   /// queries, keys have the rows, and `query` is where they are.
   struct Sources {
     mlir::attn::Source query, key;
-    bool hasBases = false;
+    /// Whether positions of rows, and of what is reduced, count from elsewhere.
+    bool hasRowBase = false, hasKeyBase = false;
     Side reduced = Side::keys;
 
     llvm::StringRef nameOf(llvm::StringRef name) const {
       bool ofReduced = name == (reduced == Side::keys ? "sk" : "sq");
       bool sized = name == "hq" || name == "hk" ||
                    (name == "b" && query.hasBatch()) ||
-                   ((name == "sq" || name == "sk") && !hasBases &&
+                   ((name == "sq" || name == "sk") &&
+                    !(ofReduced ? hasKeyBase : hasRowBase) &&
                     (ofReduced ? key : query).hasBatch());
       return sized ? name : llvm::StringRef();
     }

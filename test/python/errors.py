@@ -104,6 +104,18 @@ bad(TypeError, "bias of float32", bias=mask.astype(np.float64))
 bad(ValueError, "mask to broadcast to [2, 4, 33, 47]", mask=mask[:, :46])
 bad(ValueError, "bias to broadcast", bias=np.zeros((3, 1, 1, 1), np.float32))
 bad(ValueError, "at most 4 dimensions", mask=mask[None, None, None])
+# Elements by positions of rows: keys that begin elsewhere move no row.
+by_row = """
+^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>):
+  %n = arith.index_cast %i : i32 to index
+  %x = tensor.extract %t[%n] : tensor<?xf32>
+  attn.yield %x : f32
+"""
+few_rows = np.zeros(32, np.float32)
+bad(ValueError, "a size of at least sq = 33", score_mod=by_row,
+    captures={"t": few_rows})
+bad(ValueError, "a size of at least sq = 33", score_mod=by_row,
+    captures={"t": few_rows}, k_start=[7, 3])
 bad(ValueError, "stride 1 in its last dimension", mask=np.ones((47, 33), bool).T)
 bad(ValueError, "alibi_slopes of shape [hq] or [b, hq]",
     alibi_slopes=np.zeros((1, 1, 4), np.float32))
