@@ -79,14 +79,15 @@ def choose_monoid(monoid, wanted):
 
 
 def _broadcast(name, array):
-    """A mask or bias as [b, hq, sq, sk], and which dimensions repeat."""
+    """A mask or bias as [b, hq, sq, sk], which dimensions repeat, and what sizes it
+    has as the caller sees it."""
     found = arrays.view(name, array)
     missing = 4 - len(found.shape)
     if missing < 0:
         _fail("%s of at most 4 dimensions, [b, hq, sq, sk]" % name, array.shape)
     shape = [1] * missing + list(found.shape)
     strides = [0] * missing + list(found.strides)
-    flags = 1  # ATTN_GIVEN
+    seen, flags = tuple(shape), 1  # ATTN_GIVEN
     for i, flag in enumerate(BROADCAST):
         # What NumPy and torch expand has stride 0: the same, seen once.
         if shape[i] == 1 or (strides[i] == 0 and not found.is_empty):
@@ -95,13 +96,13 @@ def _broadcast(name, array):
     view = arrays.View(
         found.data, found.dtype, shape, strides, found.owner, found.device
     )
-    return view, flags
+    return view, flags, seen
 
 
-def _check_broadcast(name, view, flags, sizes):
-    for i, flag in enumerate(BROADCAST):
-        if sizes[i] is not None and not flags & flag and view.shape[i] != sizes[i]:
-            _fail("%s to broadcast to %s" % (name, list(sizes)), list(view.shape))
+def _check_broadcast(name, seen, sizes):
+    for size, wanted in zip(seen, sizes):
+        if wanted is not None and size not in (1, wanted):
+            _fail("%s to broadcast to %s" % (name, list(sizes)), list(seen))
 
 
 class Call:
@@ -332,7 +333,7 @@ class Call:
         for name, array in (("bias", bias), ("mask", mask)):
             if array is None:
                 continue
-            found, flags[name] = _broadcast(name, array)
+            found, flags[name], seen = _broadcast(name, array)
             arrays.check_device(name, found, self.device)
             if name == "bias":
                 bias_type = found.dtype
@@ -351,7 +352,7 @@ class Call:
                     arrays.describe(array) + "; pass an additive mask as bias",
                     TypeError,
                 )
-            _check_broadcast(name, found, flags[name], sizes)
+            _check_broadcast(name, seen, sizes)
             self.views[name] = found
         return bias_type, flags["bias"], flags["mask"]
 

@@ -103,6 +103,11 @@ bad(TypeError, "pass a boolean mask as mask", bias=mask)
 bad(TypeError, "bias of float32", bias=mask.astype(np.float64))
 bad(ValueError, "mask to broadcast to [2, 4, 33, 47]", mask=mask[:, :46])
 bad(ValueError, "bias to broadcast", bias=np.zeros((3, 1, 1, 1), np.float32))
+# What repeats has stride 0, and the wrong size all the same.
+bad(ValueError, "mask to broadcast to [2, 4, 33, 47]",
+    mask=np.broadcast_to(mask[:, :1], (33, 46)))
+bad(ValueError, "bias to broadcast",
+    bias=np.broadcast_to(np.zeros((1, 1, 1, 1), np.float32), (3, 1, 1, 1)))
 bad(ValueError, "at most 4 dimensions", mask=mask[None, None, None])
 # Elements by positions of rows: keys that begin elsewhere move no row.
 by_row = """
