@@ -146,10 +146,12 @@ Cycles Agent::arrivalTime() const {
 void Agent::arrive(ThreadBlock &target, int64_t index, int64_t warp,
                    int64_t bytes) {
   MBarrier &barrier = target.mbarriers[size_t(index)];
-  machine.defer(*this, "an arrival at " + barrier.info->name,
-                [&machine = machine, &barrier, bytes,
+  std::string what = "an arrival at " + barrier.info->name;
+  machine.defer(*this, what,
+                [this, what, &target, &barrier, bytes, from = site(),
                  known = clocks[size_t(warp)], at = arrivalTime()] {
-                  completeArrival(machine, barrier, known, bytes, at);
+                  if (!machine.meetsEnded(*this, from, what, target))
+                    completeArrival(machine, barrier, known, bytes, at);
                 });
   tick(warp);
 }

@@ -7,6 +7,7 @@
 
 #include "attn/Emulator/Builder.h"
 #include "Models.h"
+#include "attn/Dialect/TileGPU/IR/MergedStates.h"
 #include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "attn/Emulator/Machine.h"
 #include "attn/Target/TargetInfo.h"
@@ -419,6 +420,7 @@ LogicalResult ProgramBuilder::run() {
   }
   program->registers = placement.registers;
   program->blocks = function.getOccupancy();
+  program->endsApart = program->cluster > 1 && endsApart(function);
   // Kernels that no GPU could take are emulated too, and those without places.
   {
     ::attn::gpu::SharedLayout layout;

@@ -105,6 +105,7 @@ private:
   void emitYield();
   LogicalResult emitKnownItem(uint32_t head, uint32_t exit);
   void emitAdvance();
+  LogicalResult emitHearLast();
   LogicalResult buildSingle();
   LogicalResult buildTurns();
 
@@ -440,6 +441,42 @@ LogicalResult Loop::buildTurns() {
   return success();
 }
 
+/// Where blocks of a cluster end apart: waits for what the others say to this
+/// one last, as the lowering does.
+LogicalResult Loop::emitHearLast() {
+  if (info.cluster == 1 || !b.kernel().endsApart)
+    return success();
+  ScheduleInfo s = info;
+  SlotId turn = iteration;
+  auto hear = [](Agent &a, int64_t barrier, uint64_t turns, const char *what) {
+    return a.waitFor(a.block.mbarriers[size_t(barrier)],
+                     uint32_t((turns & 1) ^ 1), turns, what);
+  };
+  if (draws())
+    b.emit(op, true, [=](Agent &a) {
+      if (a.block.rank)
+        return Step::Next;
+      return hear(a, s.drawnEmpty, uint64_t(a.i64(turn)),
+                  "the other blocks to read its last item");
+    });
+  for (auto merge : op.getBody().front().getOps<tg::MergeStatesOp>()) {
+    if (merge.getScope() != tg::MergeScope::Cluster)
+      continue;
+    auto ring = b.ring(merge.getRing());
+    auto carried = op.getRegionIterArgs();
+    auto *counter = llvm::find(carried, merge.getCounter());
+    if (!ring || counter == carried.end())
+      return merge.emitOpError("expected a ring made in this kernel, and its "
+                               "counter carried by the loop");
+    SlotId turns = b.slot(op.getResult(counter - carried.begin()));
+    b.emit(op, true, [=, empty = b.kernel().rings[*ring].empty](Agent &a) {
+      return hear(a, empty, uint64_t(uint32_t(a.i32(turns))),
+                  "the other blocks to read its last state");
+    });
+  }
+  return success();
+}
+
 LogicalResult Loop::build() {
   auto carried = b.slots(op.getRegionIterArgs());
   item = b.newSlot();
@@ -450,7 +487,7 @@ LogicalResult Loop::build() {
   if (failed(info.kind == ScheduleInfo::Grid ? buildSingle() : buildTurns()))
     return failure();
   b.emitCopies(op, carried, b.slots(op.getResults()));
-  return success();
+  return emitHearLast();
 }
 
 LogicalResult emulator::emulate(tg::ForeachOp op, ProgramBuilder &b) {

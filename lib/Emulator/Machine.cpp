@@ -232,6 +232,7 @@ bool Machine::startCluster(LaunchState &launch) {
         agents.back()->creator = launch.lastEnd;
         agents.back()->time = agents.back()->outstanding = block->start;
         ++cluster->live;
+        ++block->live;
       }
     cluster->blocks.push_back(std::move(block));
   }
@@ -351,6 +352,21 @@ StartedPtr Machine::defer(Agent &agent, std::string what,
   return done;
 }
 
+bool Machine::meetsEnded(const Agent &agent, uint32_t site,
+                         const std::string &what, const ThreadBlock &target) {
+  const KernelProgram &kernel = agent.program;
+  if (!kernel.endsApart || &target == &agent.block)
+    return false;
+  note(target.cluster->object(Object::Live), Effect::Check);
+  if (target.live)
+    return false;
+  fail(emulator::describe(agent) + ": " + what + " of '" +
+       kernel.sites[site].op + "' comes to block " +
+       std::to_string(target.number) +
+       " of its cluster, which has ended: its shared memory is gone");
+  return true;
+}
+
 void Machine::complete(size_t index) {
   Pending one = std::move(pending[index]);
   pending.erase(pending.begin() + long(index));
@@ -425,6 +441,7 @@ void Machine::step(Agent &agent) {
       agent.isDone = true;
       Cluster &cluster = *agent.block.cluster;
       note(cluster.object(Object::Live), Effect::Give);
+      --agent.block.live;
       if (--cluster.live == 0) {
         if (isTraced)
           ending.push_back(&cluster);

@@ -274,8 +274,12 @@ bool ClusterStates::store(Agent &a) const {
     }
     Machine &machine = a.machine;
     Cycles at = a.arrivalTime();
-    machine.defer(a, "a store to another block",
-                  [=, &machine, &target, &full, words = std::move(words)] {
+    const char *what = "a store to another block";
+    machine.defer(a, what,
+                  [=, &a, &machine, &target, &full, site = a.site(),
+                   words = std::move(words)] {
+                    if (machine.meetsEnded(a, site, what, target))
+                      return;
                     llvm::copy(words, target.regions[view.region].at(view));
                     completeBytes(machine, full, int64_t(words.size()) * 4, at);
                   });

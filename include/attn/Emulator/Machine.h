@@ -93,6 +93,8 @@ struct ThreadBlock {
   std::vector<std::vector<std::vector<int64_t>>> handed;
   std::vector<int64_t> drawn;
   std::vector<std::unique_ptr<Agent>> agents;
+  /// Agents that have not ended.
+  int64_t live = 0;
   bool letsDependentsStart = false;
   /// One of its agents knows that all earlier launches have ended.
   bool knowsDependencies = false;
@@ -364,6 +366,10 @@ public:
   bool failed() const { return !message.empty(); }
   StartedPtr defer(Agent &agent, std::string what, std::function<void()> effect,
                    StartedPtr after = nullptr);
+  /// Whether what an agent has started at `site` comes to another block of its
+  /// cluster that has ended, which is an error then.
+  bool meetsEnded(const Agent &agent, uint32_t site, const std::string &what,
+                  const ThreadBlock &target);
   GlobalBuffer *find(const char *data);
   /// Notes an effect of the event that takes place.
   void note(Object object, Effect::How how, uint64_t phase = 0) {

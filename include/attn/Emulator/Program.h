@@ -225,6 +225,8 @@ struct KernelProgram {
   int64_t sharedBytes = 0, registers = 0, blocks = 1;
   int64_t warps = 0, cluster = 1;
   bool isPersistent = false;
+  /// Blocks of a cluster end without a barrier (tile_gpu::endsApart).
+  bool endsApart = false;
 };
 
 /// The kernels of a module.

@@ -100,35 +100,6 @@ void gpu::arriveInCluster(KernelContext &k, Value barrier) {
   arriveInBlock(e, inBlock(e, barrier, k.lane), e.lt(k.lane, e.c32(k.cluster)));
 }
 
-/// Whether a loop uses the ring of a merge once in each turn, by its number.
-static bool isUsedByTurns(MergeStatesOp merge) {
-  auto loop = dyn_cast<ForeachOp>(merge->getParentOp());
-  auto counter = dyn_cast<BlockArgument>(merge.getCounter());
-  if (!loop || !counter)
-    return false;
-  auto carried = loop.getRegionIterArgs();
-  auto *at = llvm::find(carried, counter);
-  if (at == carried.end())
-    return false;
-  size_t number = at - carried.begin();
-  Operation *last = loop.getBody().front().getTerminator();
-  auto next = last->getOperand(number).getDefiningOp<arith::AddIOp>();
-  return matchPattern(loop.getInitial()[number], m_Zero()) && next &&
-         next.getLhs() == counter && matchPattern(next.getRhs(), m_One());
-}
-
-bool gpu::knowsLastArrivals(KernelOp kernel) {
-  for (auto ring : kernel.getOps<RingCreateOp>())
-    if (ring.getCluster() && ring.getFill() != Fill::States)
-      return false;
-  WalkResult result = kernel.walk([](MergeStatesOp merge) {
-    return merge.getScope() != MergeScope::Cluster || isUsedByTurns(merge)
-               ? WalkResult::advance()
-               : WalkResult::interrupt();
-  });
-  return !result.wasInterrupted();
-}
-
 void gpu::syncCluster(Emitter &e) {
   e.call("llvm.nvvm.barrier.cluster.arrive", {});
   e.call("llvm.nvvm.barrier.cluster.wait", {});

@@ -14,6 +14,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "attn/Dialect/TileGPU/IR/MergedStates.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -428,10 +429,10 @@ LogicalResult KernelLowering::lowerForeach(ForeachOp op) {
     passOver = nullptr;
   }
   e.startBlock(exit);
-  if (draws && scheduler.getCluster() && knowsLastArrivals(kernel))
+  if (draws && scheduler.getCluster() && tile_gpu::endsApart(kernel))
     hearLast(scheduler, iteration);
   setAll(op.getResults(), turn);
-  if (scheduler.getCluster() && knowsLastArrivals(kernel))
+  if (scheduler.getCluster() && tile_gpu::endsApart(kernel))
     hearLastStates(op);
   return success();
 }

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "KernelLowering.h"
+#include "attn/Dialect/TileGPU/IR/MergedStates.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "llvm/ADT/TypeSwitch.h"
 
@@ -230,7 +231,7 @@ LogicalResult KernelLowering::dispatchRoles() {
       if (failed(lowerRole(roles[i])))
         return failure();
       // A block's shared memory outlives what others have to say to it.
-      if (cluster > 1 && !knowsLastArrivals(kernel))
+      if (cluster > 1 && !tile_gpu::endsApart(kernel))
         syncCluster(e);
       LLVM::ReturnOp::create(e.b, e.loc, ValueRange());
       if (next)

@@ -74,9 +74,6 @@ void arriveInBlock(Emitter &e, Value barrier, Value predicate,
                    bool publishes = false);
 void arriveInCluster(KernelContext &k, Value barrier);
 void syncCluster(Emitter &e);
-/// Whether the warp that draws knows what other blocks say to its own last, so
-/// that no barrier has to end the kernel: it costs a fence of all memory.
-bool knowsLastArrivals(tg::KernelOp kernel);
 
 // SharedMemory.cpp: tiles, as wholes and by rows.
 LogicalResult lower(KernelContext &k, tg::SmemSliceOp op);

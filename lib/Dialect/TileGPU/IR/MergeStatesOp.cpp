@@ -7,6 +7,8 @@
 
 #include "RegisterTypes.h"
 #include "attn/Dialect/TileGPU/IR/MergedStates.h"
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -109,6 +111,35 @@ int64_t tile_gpu::floatsOfPart(MergeStatesOp op) {
     return op.getFloatsOfSixteen();
   return floatsOf(
       op, [&](FragType frag) { return frag.getRows() / *op.getCount(); });
+}
+
+/// Whether a loop uses the ring of a merge once in each turn, by its number.
+static bool isUsedByTurns(MergeStatesOp merge) {
+  auto loop = dyn_cast<ForeachOp>(merge->getParentOp());
+  auto counter = dyn_cast<BlockArgument>(merge.getCounter());
+  if (!loop || !counter)
+    return false;
+  auto carried = loop.getRegionIterArgs();
+  auto *at = llvm::find(carried, counter);
+  if (at == carried.end())
+    return false;
+  size_t number = at - carried.begin();
+  Operation *last = loop.getBody().front().getTerminator();
+  auto next = last->getOperand(number).getDefiningOp<arith::AddIOp>();
+  return matchPattern(loop.getInitial()[number], m_Zero()) && next &&
+         next.getLhs() == counter && matchPattern(next.getRhs(), m_One());
+}
+
+bool tile_gpu::endsApart(KernelOp kernel) {
+  for (auto ring : kernel.getOps<RingCreateOp>())
+    if (ring.getCluster() && ring.getFill() != Fill::States)
+      return false;
+  WalkResult result = kernel.walk([](MergeStatesOp merge) {
+    return merge.getScope() != MergeScope::Cluster || isUsedByTurns(merge)
+               ? WalkResult::advance()
+               : WalkResult::interrupt();
+  });
+  return !result.wasInterrupted();
 }
 
 int64_t MergeStatesOp::getSixteensOfWarp() {

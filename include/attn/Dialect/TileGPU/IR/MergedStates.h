@@ -23,6 +23,14 @@ bool mergesWarpgroups(MergeStatesOp op);
 /// combines: of its rows, and the statistics and vectors.
 int64_t floatsOfPart(MergeStatesOp op);
 
+/// Whether blocks of a kernel's clusters end apart, each when it knows that no
+/// other block has something to say to it any more. Then no barrier ends the
+/// kernel, which costs a fence of all memory: all that blocks say to each other
+/// is states and numbers of items. Warps that send states wait until the last
+/// have been read, by the result of their loop that counts them, and in block 0
+/// the one that draws until its numbers have.
+bool endsApart(KernelOp kernel);
+
 } // namespace mlir::tile_gpu
 
 #endif // ATTN_DIALECT_TILEGPU_IR_MERGEDSTATES_H
