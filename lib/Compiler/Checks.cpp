@@ -359,6 +359,19 @@ Status checks::checkAllInputs(const EntryInfo &entry, TensorArgs inputs,
   for (size_t i = 0; i < inputs.size(); ++i)
     if (Status ok = checkTensor(entry.args[i], inputs[i], seen); !ok)
       return ok;
+  // Offsets are one more than sequences.
+  for (const Seen &one : seen.get()) {
+    size_t plus = one.dim->rfind("+1");
+    bool isOneMore = plus != std::string::npos && plus + 2 == one.dim->size();
+    const Seen *count =
+        isOneMore ? seen.find(one.dim->substr(0, plus)) : nullptr;
+    if (count && one.size != count->size + 1)
+      return fail(
+          "'" + *one.arg + "' to have " + std::to_string(count->size + 1) +
+              " offsets, one more than " + *count->dim + " = " +
+              std::to_string(count->size) + " as in '" + *count->arg + "'",
+          std::to_string(one.size));
+  }
   for (auto &[first, second] : entry.multiples) {
     const Seen *a = seen.find(first), *b = seen.find(second);
     if (!a || !b)

@@ -210,6 +210,11 @@ static void annotate(func::FuncOp function, const AsmParserState *source) {
         if (!less.empty())
           info.elementsUpTo += "-" + rules.dims.name(less, dim.second);
       }
+    for (auto &[value, dim] : rules.counted) {
+      std::string name = rules.dims.name(dim.first, dim.second);
+      if (value == arg && !info.dims.empty() && !name.empty())
+        info.dims[0] = name + "+1";
+    }
     info.isWritten = llvm::is_contained(rules.written, arg);
     info.isApart = llvm::is_contained(rules.apart, arg);
     if (auto number = function.getArgAttrOfType<IntegerAttr>(arg.getArgNumber(),

@@ -233,10 +233,9 @@ void ShapeRules::addReduction(Operation *op,
                               mlir::attn::ReductionOpInterface reduction) {
   unsigned scope = nextScope();
   Side reduced = reduction.getReducedSide();
-  Sources sources{
-      reduction.getQuerySource(), reduction.getKeySource(),
-      bool(reduction.getRowBaseOperand()), bool(reduction.getKeyBaseOperand()),
-      reduced};
+  Sources sources{reduction.getQuerySource(), reduction.getKeySource(),
+                  bool(reduction.getRowBaseOperand()),
+                  bool(reduction.getKeyBaseOperand()), reduced};
   bindOperands(reduction.getQueryOperands(), reduction.getKeyOperands(),
                reduction.getValueOperands(), sources, scope);
   bindIndex(sources, scope);
@@ -313,6 +312,7 @@ void ShapeRules::addAppend(mlir::attn::AppendOp op) {
   if (offsets) {
     dims.bind(offsets, 0, "sequences + 1", scope);
     this->offsets.push_back({offsets, {"total_q", scope}});
+    counted.push_back({offsets, {"b", scope}});
     apart.push_back(offsets);
     lengths.push_back(
         {op.getLengths(), {table ? "table_pages*page" : "sk", scope}});
@@ -354,6 +354,7 @@ void ShapeRules::addScan(mlir::attn::ScanOp op) {
   if (op.isPacked()) {
     sequences = "sequences";
     dims.bind(op.getCu(), 0, "sequences + 1", scope);
+    counted.push_back({op.getCu(), {"sequences", scope}});
     offsets.push_back({op.getCu(), {"total", scope}});
   }
   dims.bind(op.getLengths(), 0, "b", scope);
@@ -444,6 +445,9 @@ void ShapeRules::bindIndex(const Sources &sources, unsigned scope) {
   };
   bindMap(sources.query, sources.ofRows().back());
   bindMap(sources.key, sources.ofKeys().back());
+  if (sources.query.is(mlir::attn::SourceKind::varlen) &&
+      sources.key.is(mlir::attn::SourceKind::paged))
+    counted.push_back({sources.query.map, {"b", scope}});
   Value keyLengths = sources.key.lengths;
   dims.bind(keyLengths, 0, "b", scope);
   bool isPaged = sources.key.is(mlir::attn::SourceKind::paged);

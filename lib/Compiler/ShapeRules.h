@@ -23,9 +23,10 @@ public:
   explicit ShapeRules(mlir::func::FuncOp function);
 
   DimTable dims;
-  /// (value, dimension) pairs of lengths and of row offsets.
+  /// (value, dimension) pairs of lengths, of row offsets, and of row offsets of
+  /// as many sequences as that dimension has.
   std::vector<std::pair<mlir::Value, std::pair<llvm::StringRef, unsigned>>>
-      lengths, offsets;
+      lengths, offsets, counted;
   /// Tables of pages, with the lengths of their sequences.
   struct Table {
     mlir::Value table;

@@ -109,6 +109,17 @@ bad(ValueError, "mask to broadcast to [2, 4, 33, 47]",
 bad(ValueError, "bias to broadcast",
     bias=np.broadcast_to(np.zeros((1, 1, 1, 1), np.float32), (3, 1, 1, 1)))
 bad(ValueError, "at most 4 dimensions", mask=mask[None, None, None])
+# Packed queries of sequences in pages: an offset more than there are tables.
+pools = {"q": q[0].swapaxes(0, 1), "layout": "thd", "kv_lengths": [1, 2, 3],
+         "k": np.zeros((6, 16, 2, 40), np.float32),
+         "v": np.zeros((6, 16, 2, 24), np.float32),
+         "block_table": np.arange(6, dtype=np.int32).reshape(3, 2)}
+new = {"k_new": np.zeros((33, 2, 40), np.float32),
+       "v_new": np.zeros((33, 2, 24), np.float32)}
+for cu in ([0], [0, 1, 2], [0, 1, 2, 3, 33]):
+    for more in ({}, new):
+        bad(ValueError, "4 offsets, one more than b = 3", **pools, **more,
+            cu_seqlens_q=np.array(cu, np.int32))
 # Elements by positions of rows: keys that begin elsewhere move no row.
 by_row = """
 ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xf32>):
