@@ -143,3 +143,69 @@ tile.kernel private @gates(%g: !square, %o: !square, %block: index) {
   tile.store %lower, %o[%c0, %c0] : !tile.tile<32x32xf32>, !square
   tile.return
 }
+
+// Gates of one row: sums from the right are those of the row above and one term
+// more, in registers, in blocks of 16 rows; the map of them runs in the same loop,
+// and the tile of terms is nowhere. Sums of rows are prefixes of that row, and
+// what is behind each token.
+
+// CHECK-LABEL: tile.kernel private @prefixes(
+// CHECK:         %[[FIRST:.*]] = scf.for %{{.*}} = %c0 to %c16 step %c1 iter_args(%[[SUM:.*]] = %cst{{.*}}) -> (vector<16xf32>) {
+// CHECK:           %[[NEXT:.*]] = arith.addf %[[SUM]],
+// CHECK:           %[[OWN:.*]] = arith.select %{{.*}}, %[[NEXT]], %cst
+// CHECK-NOT:       scf.for
+// CHECK:           math.exp %[[OWN]]
+// CHECK:           scf.yield %[[OWN]]
+// CHECK:         scf.for %{{.*}} = %c0 to %c16 step %c1 iter_args(%{{.*}} = %[[FIRST]], %{{.*}} = %cst{{.*}}) -> (vector<16xf32>, vector<16xf32>) {
+// CHECK-COUNT-2:   math.exp
+// CHECK-COUNT-8: vector.shuffle
+// CHECK-COUNT-10: vector.shuffle
+// CHECK-NOT:     vector.shuffle
+tile.kernel private @prefixes(%g: !square, %o: !square, %p: memref<?xf32>, %block: index) {
+  %c0 = arith.constant 0 : index
+  %c32 = arith.constant 32 : index
+  %zero = arith.constant 0.0 : f32
+  %x = tile.load %g[%c0, %c0] : !square -> !tile.tile<1x32xf32>
+  %own = tile.map ins(%x : !tile.tile<1x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %live = arith.cmpi sle, %c, %r : i32
+    %y = arith.select %live, %e, %zero : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x32xf32>
+  %sums = tile.scan reverse ins(%own : !tile.tile<32x32xf32>) identity(%zero : f32) {
+  ^bb0(%a: f32, %b: f32):
+    %y = arith.addf %a, %b : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x32xf32>
+  %weights = tile.map ins(%sums : !tile.tile<32x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %y = math.exp %e : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x32xf32>
+  %upTo = tile.reduce ins(%own : !tile.tile<32x32xf32>) identity(%zero : f32) {
+  ^bb0(%a: f32, %b: f32):
+    %y = arith.addf %a, %b : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x1xf32>
+  %later = tile.map ins(%x : !tile.tile<1x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %live = arith.cmpi sgt, %c, %r : i32
+    %y = arith.select %live, %e, %zero : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x32xf32>
+  %behind = tile.reduce ins(%later : !tile.tile<32x32xf32>) identity(%zero : f32) {
+  ^bb0(%a: f32, %b: f32):
+    %y = arith.addf %a, %b : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x1xf32>
+  %lower = tile.map ins(%weights : !tile.tile<32x32xf32>) {
+  ^bb0(%r: i32, %c: i32, %e: f32):
+    %live = arith.cmpi sle, %c, %r : i32
+    %y = arith.select %live, %e, %zero : f32
+    tile.yield %y : f32
+  } -> !tile.tile<32x32xf32>
+  tile.store %lower, %o[%c0, %c0] : !tile.tile<32x32xf32>, !square
+  tile.store vector %upTo, %p[%c0] : !tile.tile<32x1xf32>, memref<?xf32>
+  tile.store vector %behind, %p[%c32] : !tile.tile<32x1xf32>, memref<?xf32>
+  tile.return
+}

@@ -98,8 +98,16 @@ static LogicalResult lowerOp(VectorContext &ctx, Operation *op) {
   if (ctx.alreadyLowered.contains(op))
     return success();
   if (auto map = dyn_cast<MapOp>(op))
-    if (scaledByProduct(ctx, map).first)
+    if (scaledByProduct(ctx, map).first || isSummedOnly(ctx, map))
       return success();
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    if (lowerPrefixSums(ctx, reduce))
+      return success();
+  if (auto scan = dyn_cast<ScanOp>(op)) {
+    FailureOr<bool> isLowered = lowerPrefixScan(ctx, scan);
+    if (failed(isLowered) || *isLowered)
+      return isLowered;
+  }
   // A right operand of a dot exists in packed form only.
   for (OpOperand &operand : op->getOpOperands())
     if (isTile(operand.get()) && !ctx.buffer(operand.get()) &&

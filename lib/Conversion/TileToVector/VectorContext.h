@@ -175,6 +175,16 @@ Value endOfRow(VectorContext &ctx, Value row, Location loc);
 /// What `map` rounds, if it does nothing else.
 Value roundedBy(MapOp map);
 
+//===--- Sums of parts of a row (Prefixes.cpp) ---===//
+
+/// Whether `map` selects parts of one row that are summed up and nothing else,
+/// so that nobody needs the tile.
+bool isSummedOnly(VectorContext &ctx, MapOp map);
+/// The sums of the rows of such a tile; false for another one.
+bool lowerPrefixSums(VectorContext &ctx, ReduceOp op);
+/// Its sums from the right, and a map of them; false for another one.
+FailureOr<bool> lowerPrefixScan(VectorContext &ctx, ScanOp op);
+
 //===--- Structure (TileToVector.cpp) ---===//
 /// Whether the results are needed in row-major form or packed.
 SmallVector<Layout> layoutsNeeded(VectorContext &ctx, Value value);
