@@ -24,8 +24,10 @@ static bool selectsLower(MapOp map) {
   if (map.getNumResults() != 1)
     return false;
   Block &body = map.getBody().front();
-  auto select =
-      body.getTerminator()->getOperand(0).getDefiningOp<arith::SelectOp>();
+  Value result = body.getTerminator()->getOperand(0);
+  if (auto round = result.getDefiningOp<arith::TruncFOp>())
+    result = round.getIn();
+  auto select = result.getDefiningOp<arith::SelectOp>();
   if (!select || !matchPattern(select.getFalseValue(), m_PosZeroFloat()))
     return false;
   auto cmp = select.getCondition().getDefiningOp<arith::CmpIOp>();
@@ -59,11 +61,18 @@ bool mlir::tile::hasLowerLhs(DotOp op) {
   return map && selectsLower(map);
 }
 
+static bool isAsLarge(Value value, Value other) {
+  auto type = cast<TileType>(value.getType());
+  auto otherType = cast<TileType>(other.getType());
+  return type.getRows() == otherType.getRows() &&
+         type.getCols() == otherType.getCols();
+}
+
 bool mlir::tile::readsLowerOnly(Value value) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     auto map = dyn_cast<MapOp>(user);
     return map && map.getNumResults() == 1 &&
-           map.getResult(0).getType() == value.getType() &&
+           isAsLarge(map.getResult(0), value) &&
            (selectsLower(map) || readsLowerOnly(map.getResult(0)));
   });
 }

@@ -182,9 +182,10 @@ private:
   /// Products of rows and keys, weighted; with `diagonal` those of a token with
   /// itself, and `before` with the gates before a row's token alone.
   /// `narrowRows`: the rows of 16 bits, taken for the chunk's own keys.
-  /// `scale`: a factor of the products.
+  /// `scale`: a factor of the products. `element`: what they are rounded to.
   Value pairs(const Chunk &chunk, Value rows, Value keys, bool before,
-              bool diagonal, Value narrowRows = {}, Value scale = {});
+              bool diagonal, Value narrowRows = {}, Value scale = {},
+              Type element = {});
   /// Rows times the state at the chunk's beginning.
   Value times(const Chunk &chunk, Value rows, Value matrix, bool before);
   Value toEnd(const Chunk &chunk, Value keys);

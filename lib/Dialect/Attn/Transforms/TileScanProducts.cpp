@@ -31,7 +31,8 @@ Value ScanKernel::areOfLevel(Value row, Value key, int64_t level) {
 }
 
 Value ScanKernel::pairs(const Chunk &chunk, Value rows, Value keys, bool before,
-                        bool diagonal, Value narrowRows, Value scale) {
+                        bool diagonal, Value narrowRows, Value scale,
+                        Type element) {
   using Predicate = arith::CmpIPredicate;
   if (chunkSize == 1) {
     if (!diagonal)
@@ -49,11 +50,16 @@ Value ScanKernel::pairs(const Chunk &chunk, Value rows, Value keys, bool before,
     SmallVector<Value> inputs = {products};
     if (weights)
       inputs.push_back(weights);
-    return mapOne(inputs, square(), [&](Value r, Value c, ValueRange x) {
+    tile::TileType type =
+        element ? tileType(chunkSize, chunkSize, element) : square();
+    return mapOne(inputs, type, [&](Value r, Value c, ValueRange x) -> Value {
       Value product = scale ? mulf(x[0], scale) : x[0];
       if (x.size() > 1)
         product = mulf(product, x[1]);
-      return select(cmp(live, c, r), product, f32(0.0f));
+      Value weight = select(cmp(live, c, r), product, f32(0.0f));
+      if (!element)
+        return weight;
+      return arith::TruncFOp::create(b, loc, element, weight);
     });
   }
   Value sum;
@@ -285,8 +291,12 @@ Value ScanKernel::readScaled(const Chunk &chunk, const State &state,
                              function_ref<void()> askAhead) {
   bool before = scanOp.getReadBefore();
   // Rows of the state's product have the gates, and the factor, behind it.
+  Type narrow =
+      chunk.narrowValue
+          ? cast<tile::TileType>(chunk.narrowValue.getType()).getElementType()
+          : Type();
   weights = pairs(chunk, query.plain, chunk.written, before,
-                  /*diagonal=*/!before, query.narrow, query.factor);
+                  /*diagonal=*/!before, query.narrow, query.factor, narrow);
   Value scales = before ? chunk.productBefore : chunk.product;
   if (query.factor)
     scales = scales ? mapOne(scales, column(),
@@ -299,11 +309,7 @@ Value ScanKernel::readScaled(const Chunk &chunk, const State &state,
   if (!chunk.narrowState)
     return dot(weights, chunk.value, dot(query.plain, state.matrix), scales);
   Value sum = dot(query.narrow, chunk.narrowState);
-  if (!chunk.narrowValue)
-    return dot(weights, chunk.value, sum, scales);
-  weights = rounded(
-      weights, cast<tile::TileType>(query.narrow.getType()).getElementType());
-  return dot(weights, chunk.narrowValue, sum, scales);
+  return dot(weights, narrow ? chunk.narrowValue : chunk.value, sum, scales);
 }
 
 Value ScanKernel::readPlain(const Chunk &chunk, const State &state,
