@@ -174,3 +174,32 @@ tile.kernel @in_memory(%K: !rows, %V: !wide, %S: !wide, %block: index) {
   tile.store %s, %S[%c0, %c0] : !tile.tile<64x64xf32>, !wide
   tile.return
 }
+
+// Products whose readers all select 0 right of the diagonal: a block on it has three
+// tiles, blocks above it none.
+// AMX-LABEL: tile.kernel @below_diagonal
+// AMX-COUNT-3: "llvm.x86.tilezero"
+// AMX-NOT: "llvm.x86.tilezero"
+// AMX-COUNT-3: "llvm.x86.tdpbf16ps"
+// AMX-NOT: "llvm.x86.tdpbf16ps"
+// AMX-COUNT-3: "llvm.x86.tilestored64"
+// AMX-NOT: "llvm.x86.tilestored64"
+// AMX: %[[LEFT:.*]] = arith.subi %c64,
+// AMX: scf.for %{{.*}} = %c0 to %[[LEFT]] step %c32
+// AMX-COUNT-4: "llvm.x86.tdpbf16ps"
+tile.kernel @below_diagonal(%Q: !rows, %K: !rows, %W: !rows, %block: index) {
+  %c0 = arith.constant 0 : index
+  %zero = arith.constant 0.0 : f32
+  %q = tile.load %Q[%c0, %c0] : !rows -> !tile.tile<64x64xbf16>
+  %k = tile.load %K[%c0, %c0] : !rows -> !tile.tile<64x64xbf16>
+  %s = tile.dot %q, %k transpose_rhs : !tile.tile<64x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<64x64xf32>
+  %w = tile.map ins(%s : !tile.tile<64x64xf32>) {
+  ^bb0(%r: i32, %c: i32, %x: f32):
+    %isUpTo = arith.cmpi sle, %c, %r : i32
+    %y = arith.select %isUpTo, %x, %zero : f32
+    %z = arith.truncf %y : f32 to bf16
+    tile.yield %z : bf16
+  } -> !tile.tile<64x64xbf16>
+  tile.store %w, %W[%c0, %c0] : !tile.tile<64x64xbf16>, !rows
+  tile.return
+}

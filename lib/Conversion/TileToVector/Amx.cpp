@@ -113,6 +113,8 @@ private:
   void block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles);
   void columnBlock(Value c0, int64_t colTiles);
   void step(Value r0, Value c0, Value k, int64_t rowTiles, int64_t colTiles);
+  /// Whether somebody reads the sums of tile (i, j) of a block.
+  bool isRead(int64_t i, int64_t j) const { return !onDiagonal || j <= i; }
   void addScaled(Value r0, Value c0, int64_t colTiles, Value first,
                  int64_t begin, int64_t end);
   /// Where the first of a block's columns are that are packed here.
@@ -152,6 +154,9 @@ private:
   Value first, others;
   bool isKept = false;
   Ahead ahead;
+  /// Whether sums right of the diagonal are nobody's, and whether the block is
+  /// on it.
+  bool isLower = false, onDiagonal = false;
   /// A block's sums, where they are scaled and added to others, and the row of
   /// the block whose they are while the next one's products are computed.
   Value sums, waiting;
@@ -200,7 +205,8 @@ void AmxProduct::step(Value r0, Value c0, Value k, int64_t rowTiles,
       call("llvm.x86.tileloadd64", {6 + j}, tileAt(c0, j, k, part), bytes(64));
     for (int64_t i = 0; i < rowTiles; ++i)
       for (int64_t j = 0; j < colTiles; ++j)
-        call("llvm.x86.tdpbf16ps", {i * 2 + j, 4 + i, 6 + j});
+        if (isRead(i, j))
+          call("llvm.x86.tdpbf16ps", {i * 2 + j, 4 + i, 6 + j});
     if (!hasLowerLhs(op))
       ahead.ask(r0, 2 * amxRows, c0, stepColumns,
                 at(times(over(k, amxDepth), numParts), part),
@@ -252,6 +258,10 @@ void AmxProduct::block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
   SmallVector<Value> address;
   for (int64_t i = 0; i < rowTiles; ++i)
     for (int64_t j = 0; j < colTiles; ++j) {
+      if (!isRead(i, j)) {
+        address.push_back(Value());
+        continue;
+      }
       Value row = scale ? ctx.index(i * amxRows) : at(r0, i * amxRows);
       Value col = scale ? ctx.index(j * pairColumns) : at(c0, j * pairColumns);
       address.push_back(addressOf(ctx.builder, loc, to, ValueRange{row, col}));
@@ -266,8 +276,9 @@ void AmxProduct::block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
            [&](Value k) { step(r0, c0, k, rowTiles, colTiles); });
   for (int64_t i = 0; i < rowTiles; ++i)
     for (int64_t j = 0; j < colTiles; ++j)
-      call("llvm.x86.tilestored64", {i * 2 + j}, address[i * colTiles + j],
-           strideOf(to));
+      if (isRead(i, j))
+        call("llvm.x86.tilestored64", {i * 2 + j}, address[i * colTiles + j],
+             strideOf(to));
 }
 
 void AmxProduct::columnBlock(Value c0, int64_t colTiles) {
@@ -281,8 +292,19 @@ void AmxProduct::columnBlock(Value c0, int64_t colTiles) {
     if (scale)
       addScaled(r0, c0, colTiles, ctx.index(0), 0, rowTiles * amxRows);
   };
-  if (scale && whole > height && !hasLowerLhs(op) &&
-      height * amxDepth % depth == 0) {
+  if (isLower && colTiles == 2) {
+    onDiagonal = true;
+    block(c0, c0, 2, colTiles);
+    onDiagonal = false;
+    Value below = at(c0, height);
+    Value left =
+        ctx.builder.createOrFold<arith::SubIOp>(loc, ctx.index(whole), below);
+    ctx.loop(left, height, loc, [&](Value r) {
+      block(ctx.builder.createOrFold<arith::AddIOp>(loc, below, r), c0, 2,
+            colTiles);
+    });
+  } else if (scale && whole > height && !hasLowerLhs(op) &&
+             height * amxDepth % depth == 0) {
     block(ctx.index(0), c0, 2, colTiles);
     ctx.loop(whole - height, height, loc, [&](Value r0) {
       waiting = r0;
@@ -290,7 +312,7 @@ void AmxProduct::columnBlock(Value c0, int64_t colTiles) {
     });
     waiting = Value();
     addScaled(ctx.index(whole - height), c0, colTiles, ctx.index(0), 0, height);
-  } else if (whole) {
+  } else if (whole && !isLower) {
     ctx.loop(whole, height, loc, [&](Value r0) { blockAndSums(r0, 2); });
   }
   if (rows > whole)
@@ -302,6 +324,9 @@ void AmxProduct::emit() {
   if (scale)
     sums = ctx.allocate(TileType::get(b.getContext(), 2 * amxRows, stepColumns,
                                       b.getF32Type()));
+  // What is asked for ahead is in shares of all blocks.
+  isLower = !acc && rows == cols && ahead.ops.empty() &&
+            readsLowerOnly(op.getResult());
   right = rightRows(ctx, op);
   if (right.rows) {
     isKept = llvm::any_of(op.getRhs().getUsers(), [&](Operation *user) {
