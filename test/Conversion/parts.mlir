@@ -8,10 +8,12 @@
 !wide = memref<?x64xf32, strided<[?, 1]>>
 
 // AMX-LABEL: tile.kernel @parts
-// The first part is rounded and stored; of what is not finite nothing is left.
+// The first part has the upper halves; of what is not finite nothing is left.
 // The others are the upper halves of what is left, and of what that leaves.
-// AMX: %[[FIRST:.*]] = llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
-// AMX: %[[PAIR:.*]] = vector.shuffle %[[FIRST]], %[[FIRST]] [0, 16, 1, 17,
+// AMX-NOT: cvtne2ps2bf16
+// AMX: %[[HIGH:.*]] = arith.shrui
+// AMX: %[[FIRST:.*]] = arith.ori %[[HIGH]],
+// AMX: %[[PAIR:.*]] = vector.bitcast %[[FIRST]] : vector<16xi32> to vector<32xbf16>
 // AMX: %[[LEFT:.*]] = arith.subf
 // AMX: llvm.call_intrinsic "llvm.x86.avx512.mask.fixupimm.ps.512"(%[[LEFT]], %[[LEFT]],
 // AMX: %[[LOW:.*]] = arith.shrui
@@ -23,7 +25,6 @@
 // AMX: vector.store %[[PAIR]], %[[ROUNDED:.*]][%{{.*}}] : memref<1024xbf16>, vector<32xbf16>
 // AMX: vector.store %[[SECOND]], %[[OTHERS:.*]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
 // AMX: vector.store %[[THIRD]], %[[OTHERS]][%{{.*}}] : memref<2048xbf16>, vector<32xbf16>
-// AMX-COUNT-1: cvtne2ps2bf16
 // AMX-NOT: cvtne2ps2bf16
 // The three of a block follow each other, with the same sums and rows.
 // AMX-COUNT-4: "llvm.x86.tilezero"
@@ -61,7 +62,7 @@ tile.kernel @parts(%K: !rows, %V: !wide, %S: !wide, %x: f32, %block: index) {
 }
 
 // What is rounded for products alone is packed as it is read; the first of its
-// parts is the same.
+// parts is the same, and rounded.
 // AMX-LABEL: tile.kernel @rounded
 // AMX-COUNT-2: cvtne2ps2bf16
 // AMX-NOT: cvtne2ps2bf16
@@ -133,7 +134,8 @@ tile.kernel @rounded_last(%Q: !rows, %S: !wide, %T: !wide, %block: index) {
 // AMX: arith.shli
 // AMX: arith.andi
 // AMX-COUNT-2: arith.mulf
-// AMX: "llvm.x86.avx512bf16.cvtne2ps2bf16.512"
+// AMX: arith.shrui
+// AMX: "llvm.x86.avx512.mask.fixupimm.ps.512"
 // AMX-NOT: arith.extf
 // AMX: tile.return
 // FMA-LABEL: tile.kernel @scaled

@@ -284,7 +284,7 @@ void AmxProduct::block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
 void AmxProduct::columnBlock(Value c0, int64_t colTiles) {
   if (right.rows)
     packSteps(ctx, right, depth, c0, colTiles * pairColumns, first, startOf(c0),
-              others, loc);
+              others, isKept, loc);
   constexpr int64_t height = 2 * amxRows;
   int64_t whole = rows / height * height;
   auto blockAndSums = [&](Value r0, int64_t rowTiles) {

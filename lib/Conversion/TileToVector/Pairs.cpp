@@ -77,9 +77,10 @@ Value mlir::tile::packPairs(VectorContext &ctx, Value rows, TileType type,
 }
 
 /// Two rows of 16 columns, interleaved, in parts that add up to them: the first
-/// one is rounded, the others are the bits that follow.
+/// one is rounded where others read it, or has the upper bits, the others are
+/// the bits that follow.
 static SmallVector<Value> splitPair(VectorContext &ctx, Value row, Value next,
-                                    Location loc) {
+                                    bool isFirstRounded, Location loc) {
   OpBuilder &b = ctx.builder;
   VectorType i32 = ctx.vec(pairColumns, b.getI32Type());
   VectorType f32 = ctx.vec(pairColumns, b.getF32Type());
@@ -103,8 +104,18 @@ static SmallVector<Value> splitPair(VectorContext &ctx, Value row, Value next,
     Value both = arith::OrIOp::create(b, loc, low, upper(next));
     return vector::BitCastOp::create(b, loc, pairs, both);
   };
-  SmallVector<Value> parts = {roundPair(ctx, row, next, loc)};
-  Value words = bits(parts[0]);
+  SmallVector<Value> parts;
+  Value firstOfRow, firstOfNext;
+  if (isFirstRounded) {
+    parts.push_back(roundPair(ctx, row, next, loc));
+    Value words = bits(parts[0]);
+    firstOfRow = arith::ShLIOp::create(b, loc, words, number(16));
+    firstOfNext = arith::AndIOp::create(b, loc, words, number(0xffff0000));
+  } else {
+    parts.push_back(truncated(row, next));
+    firstOfRow = upper(row);
+    firstOfNext = upper(next);
+  }
   // Of what is not finite nothing is left: a 0 for each kind of such numbers.
   auto scalar = [&](Type type, int64_t value) {
     return ctx.constant(b.getIntegerAttr(type, value));
@@ -123,8 +134,8 @@ static SmallVector<Value> splitPair(VectorContext &ctx, Value row, Value next,
                operands)
         .getResult(0);
   };
-  row = rest(row, arith::ShLIOp::create(b, loc, words, number(16)));
-  next = rest(next, arith::AndIOp::create(b, loc, words, number(0xffff0000)));
+  row = rest(row, firstOfRow);
+  next = rest(next, firstOfNext);
   // 16 bits at most are left: the upper 8 of them, and the others.
   parts.push_back(truncated(row, next));
   parts.push_back(
@@ -171,7 +182,7 @@ static std::pair<Value, Value> loadPair(VectorContext &ctx,
 void mlir::tile::packSteps(VectorContext &ctx, const RightRows &from,
                            int64_t depth, Value firstCol, int64_t numCols,
                            Value first, Value place, Value others,
-                           Location loc) {
+                           bool isFirstRounded, Location loc) {
   OpBuilder &b = ctx.builder;
   auto add = [&](Value x, Value y) {
     return b.createOrFold<arith::AddIOp>(loc, x, y);
@@ -194,7 +205,8 @@ void mlir::tile::packSteps(VectorContext &ctx, const RightRows &from,
           ctx.storeVector(roundPair(ctx, row, next, loc), first, at);
           continue;
         }
-        SmallVector<Value> parts = splitPair(ctx, row, next, loc);
+        SmallVector<Value> parts =
+            splitPair(ctx, row, next, isFirstRounded, loc);
         ctx.storeVector(parts[0], first, at);
         for (int64_t part = 1; part < numExactParts; ++part) {
           Value place = times(step, (numExactParts - 1) * stepColumns);
@@ -252,7 +264,7 @@ bool mlir::tile::packRounded(VectorContext &ctx, MapOp map) {
     into = allocateSteps(ctx, type.getRows(), type.getCols());
     packSteps(ctx, {ctx.buffer(exact), Value()}, type.getRows(), ctx.index(0),
               type.getCols(), into, /*place=*/ctx.index(0), /*others=*/Value(),
-              map.getLoc());
+              /*isFirstRounded=*/true, map.getLoc());
   }
   ctx.packedBuffers[{result, int(Layout::Pairs)}] = into;
   return true;

@@ -244,11 +244,12 @@ constexpr int64_t stepColumns = 2 * pairColumns;
 /// Rounded columns of rows, as [N / 32][K / 32][N / 16 % 2][16][16][2] from
 /// `place`. With `others` they are exact: this is the first part, and of one
 /// block of columns `others` has the rest, as [K / 32][part][N / 16][16][16]
-/// [2]. Numbers below 2^-126 count as 0, and those that bf16 rounds to infinity
-/// as that.
+/// [2], and where `isFirstRounded` is not set the first one has the upper bits,
+/// which takes fewer instructions. Numbers below 2^-126 count as 0, and those
+/// that bf16 rounds to infinity as that where they are rounded.
 void packSteps(VectorContext &ctx, const RightRows &from, int64_t depth,
                Value firstCol, int64_t numCols, Value first, Value place,
-               Value others, Location loc);
+               Value others, bool isFirstRounded, Location loc);
 Value allocateSteps(VectorContext &ctx, int64_t depth, int64_t cols);
 /// Packs what a map only rounds where products alone read it on the right, or
 /// leaves that to its product.
