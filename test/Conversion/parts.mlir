@@ -205,3 +205,38 @@ tile.kernel @below_diagonal(%Q: !rows, %K: !rows, %W: !rows, %block: index) {
   tile.store %w, %W[%c0, %c0] : !tile.tile<64x64xbf16>, !rows
   tile.return
 }
+
+// The sum of two products, of which one's rows are scaled, goes to memory block by
+// block: no tile of either is anywhere.
+// AMX-LABEL: tile.kernel @written
+// AMX: scf.for %{{.*}} = %c0 to %c64 step %c32
+// AMX-COUNT-4: "llvm.x86.tilezero"
+// AMX-COUNT-4: "llvm.x86.tdpbf16ps"
+// AMX-COUNT-4: "llvm.x86.tilestored64"
+// AMX-COUNT-4: "llvm.x86.tilezero"
+// AMX-COUNT-4: "llvm.x86.tdpbf16ps"
+// AMX-COUNT-4: "llvm.x86.tilestored64"
+// AMX: %[[BEGIN:.*]] = arith.maxsi
+// AMX: %[[END:.*]] = arith.minsi
+// AMX: arith.remsi
+// AMX: %[[WHOLE:.*]] = arith.subi %[[END]],
+// AMX: scf.for %{{.*}} = %[[BEGIN]] to %[[WHOLE]] step %c4
+// AMX: %[[LEFT:.*]] = math.fma
+// AMX: %[[RIGHT:.*]] = math.fma
+// AMX: %[[ROUNDED:.*]] = llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"(%[[RIGHT]], %[[LEFT]])
+// AMX: vector.store %[[ROUNDED]], %{{.*}} : memref<?x64xbf16, strided<[?, 1]>>, vector<32xbf16>
+// AMX: scf.for %{{.*}} = %[[WHOLE]] to %[[END]] step %c1
+tile.kernel @written(%Q: !rows, %K: !rows, %W: !rows, %S: !rows, %O: !rows,
+                     %x: f32, %n: index, %block: index) {
+  %c0 = arith.constant 0 : index
+  %q = tile.load %Q[%c0, %c0] : !rows -> !tile.tile<32x64xbf16>
+  %k = tile.load %K[%c0, %c0] : !rows -> !tile.tile<64x64xbf16>
+  %w = tile.load %W[%c0, %c0] : !rows -> !tile.tile<32x32xbf16>
+  %v = tile.load %S[%c0, %c0] : !rows -> !tile.tile<32x64xbf16>
+  %scale = tile.fill %x : f32 -> !tile.tile<32x1xf32>
+  %one = tile.dot %q, %k : !tile.tile<32x64xbf16>, !tile.tile<64x64xbf16> -> !tile.tile<32x64xf32>
+  %sum = tile.dot %w, %v acc %one scale %scale
+      : !tile.tile<32x32xbf16>, !tile.tile<32x64xbf16> -> !tile.tile<32x64xf32>
+  tile.store %sum, %O[%c0, %c0] rows(%c0 to %n) : !tile.tile<32x64xf32>, !rows
+  tile.return
+}

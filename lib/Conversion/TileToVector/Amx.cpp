@@ -108,9 +108,14 @@ public:
         ahead(ctx, llvm::divideCeil(rows, 2 * amxRows),
               llvm::divideCeil(cols, stepColumns)) {}
   void emit();
+  /// What a block of sums needs before the first one. `isApart`: sums go where
+  /// those of a block alone are.
+  void prepare(bool isApart = false);
+  void pack(Value c0, int64_t colTiles);
+  Value getSums() const { return sums; }
+  void block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles);
 
 private:
-  void block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles);
   void columnBlock(Value c0, int64_t colTiles);
   void step(Value r0, Value c0, Value k, int64_t rowTiles, int64_t colTiles);
   /// Whether somebody reads the sums of tile (i, j) of a block.
@@ -254,7 +259,7 @@ void AmxProduct::addScaled(Value r0, Value c0, int64_t colTiles, Value first,
 void AmxProduct::block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
   if (hasLowerLhs(op))
     ahead.ask(r0, 2 * amxRows, c0, stepColumns);
-  Value to = scale ? sums : out;
+  Value to = sums ? sums : out;
   SmallVector<Value> address;
   for (int64_t i = 0; i < rowTiles; ++i)
     for (int64_t j = 0; j < colTiles; ++j) {
@@ -262,10 +267,10 @@ void AmxProduct::block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
         address.push_back(Value());
         continue;
       }
-      Value row = scale ? ctx.index(i * amxRows) : at(r0, i * amxRows);
-      Value col = scale ? ctx.index(j * pairColumns) : at(c0, j * pairColumns);
+      Value row = sums ? ctx.index(i * amxRows) : at(r0, i * amxRows);
+      Value col = sums ? ctx.index(j * pairColumns) : at(c0, j * pairColumns);
       address.push_back(addressOf(ctx.builder, loc, to, ValueRange{row, col}));
-      if (acc && !scale)
+      if (acc && !sums)
         call("llvm.x86.tileloadd64", {i * 2 + j}, address.back(), strideOf(to));
       else
         call("llvm.x86.tilezero", {i * 2 + j});
@@ -281,10 +286,14 @@ void AmxProduct::block(Value r0, Value c0, int64_t rowTiles, int64_t colTiles) {
              strideOf(to));
 }
 
-void AmxProduct::columnBlock(Value c0, int64_t colTiles) {
+void AmxProduct::pack(Value c0, int64_t colTiles) {
   if (right.rows)
     packSteps(ctx, right, depth, c0, colTiles * pairColumns, first, startOf(c0),
               others, isKept, loc);
+}
+
+void AmxProduct::columnBlock(Value c0, int64_t colTiles) {
+  pack(c0, colTiles);
   constexpr int64_t height = 2 * amxRows;
   int64_t whole = rows / height * height;
   auto blockAndSums = [&](Value r0, int64_t rowTiles) {
@@ -319,9 +328,9 @@ void AmxProduct::columnBlock(Value c0, int64_t colTiles) {
     blockAndSums(ctx.index(whole), 1);
 }
 
-void AmxProduct::emit() {
+void AmxProduct::prepare(bool isApart) {
   OpBuilder &b = ctx.builder;
-  if (scale)
+  if (scale || isApart)
     sums = ctx.allocate(TileType::get(b.getContext(), 2 * amxRows, stepColumns,
                                       b.getF32Type()));
   // What is asked for ahead is in shares of all blocks.
@@ -343,6 +352,10 @@ void AmxProduct::emit() {
     others =
         ctx.allocateFlat((numParts - 1) * depth * stepColumns, b.getBF16Type());
   }
+}
+
+void AmxProduct::emit() {
+  prepare();
   // What is packed of the right operand stays in the first cache.
   int64_t whole = cols / stepColumns * stepColumns;
   if (whole)
@@ -354,4 +367,89 @@ void AmxProduct::emit() {
 void mlir::tile::dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs,
                         Value acc, Value scale, Value out) {
   AmxProduct(ctx, op, lhs, rhs, acc, scale, out).emit();
+}
+
+/// Writes rows of a block to memory: those of `from`, scaled, and of `added`.
+static void writeBlock(VectorContext &ctx, StoreOp store, Value from,
+                       Value added, Value scale, Value r0, Value c0) {
+  OpBuilder &b = ctx.builder;
+  Location loc = store.getLoc();
+  auto add = [&](Value x, Value y) {
+    return b.createOrFold<arith::AddIOp>(loc, x, y);
+  };
+  SmallVector<Value> place(store.getIndices());
+  size_t rank = place.size();
+  Value firstRow = place[rank - 2];
+  Type element =
+      cast<MemRefType>(store.getDestination().getType()).getElementType();
+  Value begin = ctx.index(0), end = ctx.index(2 * amxRows);
+  if (store.getLower()) {
+    Value row = add(firstRow, r0);
+    auto behind = [&](Value bound) {
+      return b.createOrFold<arith::SubIOp>(loc, bound, row);
+    };
+    begin = arith::MaxSIOp::create(b, loc, begin, behind(store.getLower()));
+    end = arith::MinSIOp::create(b, loc, end, behind(store.getUpper()));
+  }
+  Value firstCol = add(place[rank - 1], c0);
+  auto writeRow = [&](Value r) {
+    Value row = add(r0, r);
+    place[rank - 2] = add(firstRow, row);
+    place[rank - 1] = firstCol;
+    Value factors =
+        ctx.splat(memref::LoadOp::create(b, loc, scale, row), pairColumns);
+    SmallVector<Value> vectors;
+    for (int64_t c = 0; c < stepColumns; c += pairColumns)
+      vectors.push_back(math::FmaOp::create(
+          b, loc, ctx.loadVector(from, {r, ctx.index(c)}, pairColumns), factors,
+          ctx.loadVector(added, {r, ctx.index(c)}, pairColumns)));
+    if (element.isBF16())
+      return ctx.storeVector(roundTwo(ctx, vectors[0], vectors[1], loc),
+                             store.getDestination(), place);
+    for (Value vector : vectors) {
+      ctx.storeVector(ctx.toFloat(vector, element), store.getDestination(),
+                      place);
+      place[rank - 1] = add(place[rank - 1], ctx.index(pairColumns));
+    }
+  };
+  // Rows are short: some in each turn, then those that are left.
+  constexpr int64_t together = 4;
+  auto writeRows = [&](Value from, Value to, int64_t count) {
+    auto rows = scf::ForOp::create(b, loc, from, to, ctx.index(count));
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPointToStart(rows.getBody());
+    for (int64_t i = 0; i < count; ++i)
+      writeRow(add(rows.getInductionVar(), ctx.index(i)));
+  };
+  if (!store.getLower())
+    return writeRows(begin, end, together);
+  Value number = arith::SubIOp::create(b, loc, end, begin);
+  Value left = arith::RemSIOp::create(b, loc, number, ctx.index(together));
+  Value whole = arith::SubIOp::create(b, loc, end, left);
+  writeRows(begin, whole, together);
+  writeRows(whole, end, 1);
+}
+
+void mlir::tile::writeSumAmx(VectorContext &ctx, WrittenSum sum, Value rhs,
+                             Value otherRhs) {
+  Location loc = sum.store.getLoc();
+  Value none;
+  AmxProduct product(ctx, sum.product, ctx.buffer(sum.product.getLhs()), rhs,
+                     none, none, none);
+  AmxProduct other(ctx, sum.other, ctx.buffer(sum.other.getLhs()), otherRhs,
+                   none, none, none);
+  product.prepare(/*isApart=*/true);
+  other.prepare(/*isApart=*/true);
+  Value scale = ctx.buffer(sum.other.getScale());
+  TileType type = sum.other.getType();
+  ctx.loop(type.getCols(), stepColumns, loc, [&](Value c0) {
+    product.pack(c0, 2);
+    other.pack(c0, 2);
+    ctx.loop(type.getRows(), 2 * amxRows, loc, [&](Value r0) {
+      product.block(r0, c0, 2, 2);
+      other.block(r0, c0, 2, 2);
+      writeBlock(ctx, sum.store, product.getSums(), other.getSums(), scale, r0,
+                 c0);
+    });
+  });
 }

@@ -20,6 +20,7 @@
 #include "VectorContext.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/IR/Matchers.h"
 
 using namespace mlir;
 using namespace mlir::tile;
@@ -231,6 +232,62 @@ LogicalResult mlir::tile::lowerDot(VectorContext &ctx, DotOp op) {
                     findRowReader(ctx, op));
   else
     dotPanels(ctx, op, lhs, *rhs, acc, scale, out);
+  return success();
+}
+
+/// Whether `store` writes whole rows as they are.
+static bool writesRows(StoreOp store) {
+  TileType type = cast<TileType>(store.getValue().getType());
+  auto memory = cast<MemRefType>(store.getDestination().getType());
+  int64_t size = memory.getShape().back();
+  APInt first;
+  return !store.getTransposed() && !store.getVector() && !type.isRowVector() &&
+         !ShapedType::isDynamic(size) &&
+         matchPattern(store.getIndices().back(), m_ConstantInt(&first)) &&
+         size - first.getSExtValue() >= type.getCols();
+}
+
+std::optional<WrittenSum> mlir::tile::findWrittenSum(VectorContext &ctx,
+                                                     Operation *op) {
+  // From a product to what reads it.
+  auto store = dyn_cast<StoreOp>(op);
+  for (Operation *reader = op; !store && isa<DotOp>(reader);) {
+    if (!reader->hasOneUse())
+      return std::nullopt;
+    reader = *reader->user_begin();
+    store = dyn_cast<StoreOp>(reader);
+  }
+  if (!store || !writesRows(store))
+    return std::nullopt;
+  auto isWhole = [&](DotOp dot) {
+    return dot && dot->hasOneUse() && dot->getBlock() == store->getBlock() &&
+           usesAmx(ctx, dot) && !dot.getTransposeLhs() &&
+           dot.getType().getRows() % (2 * amxRows) == 0 &&
+           dot.getType().getCols() % stepColumns == 0;
+  };
+  auto other = store.getValue().getDefiningOp<DotOp>();
+  if (!isWhole(other) || !other.getAcc() || !other.getScale())
+    return std::nullopt;
+  auto product = other.getAcc().getDefiningOp<DotOp>();
+  if (!isWhole(product) || product.getAcc() ||
+      (op != product && op != other && op != store))
+    return std::nullopt;
+  // What they read is not written over before.
+  for (Operation *next = product->getNextNode(); next != store;
+       next = next->getNextNode())
+    if (next != other &&
+        (isa<TileDialect>(next->getDialect()) || next->getNumRegions()))
+      return std::nullopt;
+  return WrittenSum{product, other, store};
+}
+
+LogicalResult mlir::tile::lowerWrittenSum(VectorContext &ctx, WrittenSum sum) {
+  FailureOr<Value> rhs = packed(ctx, sum.product, rhsLayout(ctx, sum.product));
+  FailureOr<Value> otherRhs = packed(ctx, sum.other, rhsLayout(ctx, sum.other));
+  if (failed(rhs) || failed(otherRhs))
+    return failure();
+  configureAmx(ctx);
+  writeSumAmx(ctx, sum, *rhs, *otherRhs);
   return success();
 }
 

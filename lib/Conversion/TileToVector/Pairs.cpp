@@ -26,17 +26,20 @@ static SmallVector<int64_t> interleave() {
   return order;
 }
 
-/// An interleaved pair of rows, of 16 columns each: what one instruction makes
-/// of two vectors of f32.
+Value mlir::tile::roundTwo(VectorContext &ctx, Value vector, Value next,
+                           Location loc) {
+  return LLVM::CallIntrinsicOp::create(
+             ctx.builder, loc,
+             ctx.vec(2 * pairColumns, ctx.builder.getBF16Type()),
+             ctx.builder.getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512"),
+             ValueRange{next, vector})
+      .getResult(0);
+}
+
+/// An interleaved pair of rows, of 16 columns each.
 static Value roundPair(VectorContext &ctx, Value row, Value next,
                        Location loc) {
-  VectorType type = ctx.vec(2 * pairColumns, ctx.builder.getBF16Type());
-  Value rounded =
-      LLVM::CallIntrinsicOp::create(
-          ctx.builder, loc, type,
-          ctx.builder.getStringAttr("llvm.x86.avx512bf16.cvtne2ps2bf16.512"),
-          ValueRange{next, row})
-          .getResult(0);
+  Value rounded = roundTwo(ctx, row, next, loc);
   return vector::ShuffleOp::create(ctx.builder, loc, rounded, rounded,
                                    interleave());
 }

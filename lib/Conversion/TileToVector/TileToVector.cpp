@@ -100,6 +100,8 @@ static LogicalResult lowerOp(VectorContext &ctx, Operation *op) {
   if (auto map = dyn_cast<MapOp>(op))
     if (scaledByProduct(ctx, map).first || isSummedOnly(ctx, map))
       return success();
+  if (auto sum = findWrittenSum(ctx, op))
+    return op == sum->store ? lowerWrittenSum(ctx, *sum) : success();
   if (auto reduce = dyn_cast<ReduceOp>(op))
     if (lowerPrefixSums(ctx, reduce))
       return success();

@@ -222,12 +222,24 @@ bool usesAmx(VectorContext &ctx, DotOp op);
 /// Packs what was computed for each dot that has it on the right.
 void packComputed(VectorContext &ctx, Value value);
 LogicalResult lowerDot(VectorContext &ctx, DotOp op);
+/// What a store writes where AMX makes all of it: a product of its own, added
+/// to another one whose rows are scaled. A block of one's sums meets that of
+/// the other and goes to memory, so that tiles of them are nowhere.
+struct WrittenSum {
+  DotOp product, other;
+  StoreOp store;
+};
+/// The sum that `op`, a store or one of its products, is part of.
+std::optional<WrittenSum> findWrittenSum(VectorContext &ctx, Operation *op);
+LogicalResult lowerWrittenSum(VectorContext &ctx, WrittenSum sum);
 
 //===--- Pairs of bf16 (Pairs.cpp) ---===//
 /// Parts of bf16 that have all bits of an f32.
 constexpr int64_t numExactParts = 3;
 /// Layout::Pairs of rows KxN; of f32 they are rounded.
 Value packPairs(VectorContext &ctx, Value rows, TileType type, Location loc);
+/// Two vectors of f32 as one of bf16, the second behind the first.
+Value roundTwo(VectorContext &ctx, Value vector, Value next, Location loc);
 /// What a product packs on its right: rows of f32, or of bf16 in pairs, each
 /// times its factor where there are any.
 struct RightRows {
@@ -267,6 +279,8 @@ void releaseAmx(VectorContext &ctx);
 /// in parts where it is of f32 itself.
 void dotAmx(VectorContext &ctx, DotOp op, Value lhs, Value rhs, Value acc,
             Value scale, Value out);
+/// Writes such a sum, with what the products read on their right.
+void writeSumAmx(VectorContext &ctx, WrittenSum sum, Value rhs, Value otherRhs);
 
 //===--- Elementwise (MapReduce.cpp) ---===//
 /// The reduce that directly follows `op` and reads its results, if any.
