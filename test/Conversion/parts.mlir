@@ -207,7 +207,8 @@ tile.kernel @below_diagonal(%Q: !rows, %K: !rows, %W: !rows, %block: index) {
 }
 
 // The sum of two products, of which one's rows are scaled, goes to memory block by
-// block: no tile of either is anywhere.
+// block: no tile of either is anywhere. Keys are turned round from the pairs that
+// queries meet, two halves of words at a time, so that their rows are not there.
 // AMX-LABEL: tile.kernel @written
 // AMX: scf.for %{{.*}} = %c0 to %c64 step %c32
 // AMX-COUNT-4: "llvm.x86.tilezero"
@@ -226,6 +227,10 @@ tile.kernel @below_diagonal(%Q: !rows, %K: !rows, %W: !rows, %block: index) {
 // AMX: %[[ROUNDED:.*]] = llvm.call_intrinsic "llvm.x86.avx512bf16.cvtne2ps2bf16.512"(%[[RIGHT]], %[[LEFT]])
 // AMX: vector.store %[[ROUNDED]], %{{.*}} : memref<?x64xbf16, strided<[?, 1]>>, vector<32xbf16>
 // AMX: scf.for %{{.*}} = %[[WHOLE]] to %[[END]] step %c1
+// AMX-LABEL: tile.kernel @turned
+// AMX: vector.shuffle %{{.*}} [0, 2, 4, 6,
+// AMX-NEXT: vector.store
+// AMX-NEXT: vector.shuffle %{{.*}} [1, 3, 5, 7,
 tile.kernel @written(%Q: !rows, %K: !rows, %W: !rows, %S: !rows, %O: !rows,
                      %x: f32, %n: index, %block: index) {
   %c0 = arith.constant 0 : index
@@ -238,5 +243,16 @@ tile.kernel @written(%Q: !rows, %K: !rows, %W: !rows, %S: !rows, %O: !rows,
   %sum = tile.dot %w, %v acc %one scale %scale
       : !tile.tile<32x32xbf16>, !tile.tile<32x64xbf16> -> !tile.tile<32x64xf32>
   tile.store %sum, %O[%c0, %c0] rows(%c0 to %n) : !tile.tile<32x64xf32>, !rows
+  tile.return
+}
+tile.kernel @turned(%Q: !rows, %K: !rows, %V: !wide, %S: !wide, %T: !rows, %block: index) {
+  %c0 = arith.constant 0 : index
+  %q = tile.load %Q[%c0, %c0] : !rows -> !tile.tile<32x64xbf16>
+  %k = tile.load %K[%c0, %c0] : !rows -> !tile.tile<32x64xbf16>
+  %v = tile.load %V[%c0, %c0] : !wide -> !tile.tile<32x64xf32>
+  %w = tile.dot %q, %k transpose_rhs : !tile.tile<32x64xbf16>, !tile.tile<32x64xbf16> -> !tile.tile<32x32xf32>
+  %s = tile.dot %k, %v transpose_lhs : !tile.tile<32x64xbf16>, !tile.tile<32x64xf32> -> !tile.tile<64x64xf32>
+  tile.store %w, %T[%c0, %c0] : !tile.tile<32x32xf32>, !rows
+  tile.store %s, %S[%c0, %c0] : !tile.tile<64x64xf32>, !wide
   tile.return
 }

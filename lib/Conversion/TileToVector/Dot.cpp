@@ -207,7 +207,7 @@ LogicalResult mlir::tile::lowerDot(VectorContext &ctx, DotOp op) {
   // Pairs are of neighbours in a row.
   bool hasParts = layout == Layout::PairParts;
   if (op.getTransposeLhs() && (usesPairs(ctx, op) || hasParts))
-    lhs = transposePairs(ctx, op.getLhs(), loc);
+    lhs = transposePairs(ctx, op, loc);
   Value acc = op.getAcc() ? ctx.buffer(op.getAcc()) : Value();
   Value scale = op.getScale() ? ctx.buffer(op.getScale()) : Value();
   Value out = ctx.resultBuffer(

@@ -386,13 +386,62 @@ static void transposeWords(VectorContext &ctx, Value rows, Value into,
   }
 }
 
-Value mlir::tile::transposePairs(VectorContext &ctx, Value value,
-                                 Location loc) {
+/// The same from pairs of columns in Layout::PairsTransposed: two halves of
+/// words are two rows.
+static void splitWords(VectorContext &ctx, Value pairs, TileType type,
+                       Value into, Location loc) {
+  OpBuilder &b = ctx.builder;
+  constexpr int64_t width = 2 * pairColumns;
+  SmallVector<int64_t> order[2];
+  for (int64_t i = 0; i < 2 * width; ++i)
+    order[i % 2].push_back(i);
+  int64_t cols = type.getCols();
+  ctx.loop(type.getRows(), amxDepth, loc, [&](Value row) {
+    Value start = b.createOrFold<arith::MulIOp>(loc, row, ctx.index(cols));
+    ctx.loop(cols, 2, loc, [&](Value col) {
+      Value at = b.createOrFold<arith::AddIOp>(
+          loc, start,
+          b.createOrFold<arith::MulIOp>(loc, col, ctx.index(pairColumns)));
+      Value behind =
+          b.createOrFold<arith::AddIOp>(loc, at, ctx.index(pairColumns * cols));
+      Value left = ctx.loadVector(pairs, at, width),
+            right = ctx.loadVector(pairs, behind, width);
+      for (int64_t odd = 0; odd < 2; ++odd)
+        ctx.storeVector(
+            vector::ShuffleOp::create(b, loc, left, right, order[odd]), into,
+            {b.createOrFold<arith::AddIOp>(loc, col, ctx.index(odd)), row});
+    });
+  });
+}
+
+bool mlir::tile::turnsPairs(VectorContext &ctx, DotOp op) {
+  Value value = op.getLhs();
+  auto load = value.getDefiningOp<LoadOp>();
+  TileType type = op.getLhs().getType();
+  return op.getTransposeLhs() && load && !load.getTransposed() &&
+         type.getElementType().isBF16() && type.getRows() % amxDepth == 0 &&
+         type.getCols() % amxDepth == 0 &&
+         (usesAmx(ctx, op) || rhsLayout(ctx, op) == Layout::PairParts) &&
+         llvm::any_of(value.getUsers(), [&](Operation *user) {
+           auto dot = dyn_cast<DotOp>(user);
+           return dot && dot.getRhs() == value &&
+                  rhsLayout(ctx, dot) == Layout::PairsTransposed;
+         });
+}
+
+Value mlir::tile::transposePairs(VectorContext &ctx, DotOp op, Location loc) {
+  Value value = op.getLhs();
   auto type = cast<TileType>(value.getType());
   Value rows = ctx.buffer(value);
   Value into =
       ctx.allocate(TileType::get(ctx.builder.getContext(), type.getCols(),
                                  type.getRows(), type.getElementType()));
+  if (turnsPairs(ctx, op)) {
+    splitWords(ctx,
+               ctx.packedBuffers.lookup({value, int(Layout::PairsTransposed)}),
+               type, into, loc);
+    return into;
+  }
   if (type.getRows() % amxDepth == 0 && type.getCols() % amxDepth == 0) {
     ctx.loop(type.getRows(), amxDepth, loc, [&](Value row) {
       ctx.loop(type.getCols(), amxDepth, loc, [&](Value col) {

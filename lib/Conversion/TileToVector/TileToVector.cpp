@@ -36,9 +36,12 @@ SmallVector<Layout> mlir::tile::layoutsNeeded(VectorContext &ctx, Value value) {
   SmallVector<Layout> layouts;
   for (OpOperand &use : value.getUses()) {
     Layout layout = Layout::RowMajor;
-    if (auto dot = dyn_cast<DotOp>(use.getOwner()))
+    if (auto dot = dyn_cast<DotOp>(use.getOwner())) {
       if (use.get() == dot.getRhs() && use.getOperandNumber() == 1)
         layout = rhsLayout(ctx, dot);
+      else if (use.getOperandNumber() == 0 && turnsPairs(ctx, dot))
+        layout = Layout::PairsTransposed;
+    }
     // A product that scales it reads the same pairs as others.
     if (auto map = dyn_cast<MapOp>(use.getOwner()))
       if (use.getOperandNumber() == 0 &&
@@ -113,7 +116,9 @@ static LogicalResult lowerOp(VectorContext &ctx, Operation *op) {
   // A right operand of a dot exists in packed form only.
   for (OpOperand &operand : op->getOpOperands())
     if (isTile(operand.get()) && !ctx.buffer(operand.get()) &&
-        !(isa<DotOp>(op) && operand.getOperandNumber() == 1))
+        !(isa<DotOp>(op) && operand.getOperandNumber() == 1) &&
+        !(operand.getOperandNumber() == 0 && isa<DotOp>(op) &&
+          turnsPairs(ctx, cast<DotOp>(op))))
       return op->emitOpError("expected operand ")
              << operand.getOperandNumber() << " to be stored in rows";
   return TypeSwitch<Operation *, LogicalResult>(op)

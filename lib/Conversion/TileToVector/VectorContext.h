@@ -266,8 +266,11 @@ Value allocateSteps(VectorContext &ctx, int64_t depth, int64_t cols);
 /// Packs what a map only rounds where products alone read it on the right, or
 /// leaves that to its product.
 bool packRounded(VectorContext &ctx, MapOp map);
-/// Scratch with the transpose of a tile of 16-bit elements.
-Value transposePairs(VectorContext &ctx, Value value, Location loc);
+/// Whether a left operand is turned round from the pairs that another product
+/// reads on its right, so that nobody needs its rows for it.
+bool turnsPairs(VectorContext &ctx, DotOp op);
+/// Scratch with the transpose of the left operand, of 16-bit elements.
+Value transposePairs(VectorContext &ctx, DotOp op, Location loc);
 
 //===--- AMX (Amx.cpp) ---===//
 constexpr int64_t amxRows = ::attn::TargetInfo::amxRows,
