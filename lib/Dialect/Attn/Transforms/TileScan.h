@@ -152,7 +152,7 @@ private:
                   Value ownRest);
   std::pair<Value, Value> largestBefore(Value own, Value gate, Value first);
   void addLogWeights(Chunk &chunk, const State &state);
-  Value knownOf(const Chunk &chunk, const State &state);
+  Value lessKnown(const Chunk &chunk, const State &state, Value beta);
   void addErased(Chunk &chunk, const State &state);
   Value solve(Value system, Value rhs);
   /// Weights times values, added to `sum`; of no weights that alone.

@@ -108,12 +108,21 @@ Value ScanKernel::toEnd(const Chunk &chunk, Value keys) {
   return multiply(keys, rest, keyRows());
 }
 
-/// What the state has under the keys, as a delta rule reads it.
-Value ScanKernel::knownOf(const Chunk &chunk, const State &state) {
-  if (!hasExactParts(chunk))
-    return times(chunk, chunk.key, state.matrix, /*before=*/false);
-  Value sum = dot(chunk.narrowKey, state.matrix);
-  return chunk.product ? multiply(sum, chunk.product, valueRows()) : sum;
+/// Values less what the state has under the keys, times beta.
+Value ScanKernel::lessKnown(const Chunk &chunk, const State &state,
+                            Value beta) {
+  bool isExact = hasExactParts(chunk);
+  Value known = isExact ? dot(chunk.narrowKey, state.matrix)
+                        : times(chunk, chunk.key, state.matrix,
+                                /*before=*/false);
+  SmallVector<Value> inputs = {chunk.value, known, beta};
+  // A pass of its own less: gates behind the product, where they are not yet.
+  if (isExact && chunk.product)
+    inputs.push_back(chunk.product);
+  return mapOne(inputs, valueRows(), [&](Value, Value, ValueRange x) {
+    Value under = x.size() > 3 ? mulf(x[1], x[3]) : x[1];
+    return mulf(x[2], arith::SubFOp::create(b, loc, x[0], under));
+  });
 }
 
 /// What an erase leaves of the values: of the delta rule those that are
@@ -123,12 +132,7 @@ void ScanKernel::addErased(Chunk &chunk, const State &state) {
     Value beta = loadNumbers(arg(scanOp.getDelta()), chunk.first, false);
     Value products = pairs(chunk, chunk.key, chunk.key, /*before=*/false,
                            /*diagonal=*/false, chunk.narrowKey);
-    Value known = knownOf(chunk, state);
-    Value rest =
-        mapOne({chunk.value, known, beta}, valueRows(),
-               [&](Value, Value, ValueRange x) {
-                 return mulf(x[2], arith::SubFOp::create(b, loc, x[0], x[1]));
-               });
+    Value rest = lessKnown(chunk, state, beta);
     chunk.value =
         solve(products ? multiply(products, beta, square()) : Value(), rest);
   }
