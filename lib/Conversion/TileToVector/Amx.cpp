@@ -212,10 +212,10 @@ void AmxProduct::step(Value r0, Value c0, Value k, int64_t rowTiles,
       for (int64_t j = 0; j < colTiles; ++j)
         if (isRead(i, j))
           call("llvm.x86.tdpbf16ps", {i * 2 + j, 4 + i, 6 + j});
-    if (!hasLowerLhs(op))
-      ahead.ask(r0, 2 * amxRows, c0, stepColumns,
-                at(times(over(k, amxDepth), numParts), part),
-                depth / amxDepth * numParts);
+    // Of whole rows an address serves all lines.
+    if (!hasLowerLhs(op) && part == 0)
+      ahead.ask(r0, 2 * amxRows, c0, stepColumns, over(k, amxDepth),
+                depth / amxDepth);
     // The sums of the block before wait for its last tiles, these do not.
     if (waiting) {
       int64_t count = 2 * amxRows / (depth / amxDepth);
