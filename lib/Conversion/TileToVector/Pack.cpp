@@ -132,9 +132,10 @@ static bool hasMasks(VectorContext &ctx, Type elementType) {
 }
 
 /// Calls `body` for every `width` columns of memory that are loaded, with how
-/// many of them the source has.
+/// many of them the source has; `isShort`: what it does is less than a loop.
 static void columnBlocks(VectorContext &ctx, LoadOp op, int64_t width,
-                         function_ref<void(Value, int64_t)> body) {
+                         function_ref<void(Value, int64_t)> body,
+                         bool isShort = false) {
   Location loc = op.getLoc();
   int64_t cols = op.getMemoryCols();
   int64_t size = cast<MemRefType>(memoryOf(op).getType()).getShape().back();
@@ -142,7 +143,11 @@ static void columnBlocks(VectorContext &ctx, LoadOp op, int64_t width,
   if (APInt first; matchPattern(op.getIndices().back(), m_ConstantInt(&first)))
     size = std::max<int64_t>(size - first.getSExtValue(), 0);
   int64_t whole = std::min(size, cols) / width * width;
-  if (whole)
+  constexpr int64_t mostBlocks = 8;
+  if (isShort && whole <= mostBlocks * width)
+    for (int64_t col = 0; col < whole; col += width)
+      body(ctx.index(col), width);
+  else if (whole)
     ctx.loop(whole, width, loc, [&](Value col) { body(col, width); });
   if (whole < cols)
     body(ctx.index(whole), std::min(size, cols) - whole);
@@ -374,7 +379,7 @@ static void packPairs(VectorContext &ctx, LoadOp op, Value into) {
   ctx.loop(rows, 2, loc, [&](Value k) {
     Value next = ctx.builder.createOrFold<arith::AddIOp>(loc, k, ctx.index(1));
     RowAccess row = accessRow(ctx, op, k), nextRow = accessRow(ctx, op, next);
-    columnBlocks(ctx, op, pairColumns, [&](Value col, int64_t count) {
+    auto packBlock = [&](Value col, int64_t count) {
       Value a = loadRow(ctx, op, row, col, count, pairColumns, bf16);
       Value b = loadRow(ctx, op, nextRow, col, count, pairColumns, bf16);
       Value pair =
@@ -385,7 +390,8 @@ static void packPairs(VectorContext &ctx, LoadOp op, Value into) {
                                                   ctx.index(pairColumns)),
           ctx.builder.createOrFold<arith::MulIOp>(loc, col, ctx.index(rows)));
       ctx.storeVector(pair, into, offset);
-    });
+    };
+    columnBlocks(ctx, op, pairColumns, packBlock, hasMasks(ctx, bf16));
   });
 }
 
@@ -513,13 +519,17 @@ LogicalResult mlir::tile::lowerLoad(VectorContext &ctx, LoadOp op) {
     });
     return success();
   }
-  int64_t width = std::gcd(type.getCols(), ctx.lanes);
+  // What is copied as it is fills vectors.
+  bool isShort = elementType.isBF16() && source.getElementType().isBF16() &&
+                 hasMasks(ctx, elementType);
+  int64_t width = std::gcd(type.getCols(), isShort ? 2 * ctx.lanes : ctx.lanes);
   ctx.loop(type.getRows(), 1, loc, [&](Value r) {
     RowAccess row = accessRow(ctx, op, r);
-    columnBlocks(ctx, op, width, [&](Value col, int64_t count) {
+    auto copyBlock = [&](Value col, int64_t count) {
       ctx.storeVector(loadRow(ctx, op, row, col, count, width, elementType),
                       out, {r, col});
-    });
+    };
+    columnBlocks(ctx, op, width, copyBlock, isShort);
   });
   return success();
 }

@@ -193,8 +193,10 @@ void mlir::tile::packSteps(VectorContext &ctx, const RightRows &from,
   auto times = [&](Value x, int64_t y) {
     return b.createOrFold<arith::MulIOp>(loc, x, ctx.index(y));
   };
+  // Rounding takes less than a loop does: two pairs in each turn.
+  int64_t pairs = others ? 1 : 2;
   ctx.loop(depth, amxDepth, loc, [&](Value step) {
-    ctx.loop(amxDepth, 2, loc, [&](Value pair) {
+    auto packPair = [&](Value pair) {
       Value k = add(step, pair);
       for (int64_t col = 0; col < numCols; col += pairColumns) {
         auto [row, next] =
@@ -217,6 +219,10 @@ void mlir::tile::packSteps(VectorContext &ctx, const RightRows &from,
           ctx.storeVector(parts[part], others, add(place, within));
         }
       }
+    };
+    ctx.loop(amxDepth, 2 * pairs, loc, [&](Value pair) {
+      for (int64_t i = 0; i < pairs; ++i)
+        packPair(add(pair, ctx.index(2 * i)));
     });
   });
 }
