@@ -410,7 +410,8 @@ SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
     problem.endsByRows =
         pipelined(ctx) && !ctx.packsHeads && isPeeled && !ctx.linear.hasSides &&
         ctx.schedule.getBlockQ() > ctx.schedule.getRows() &&
-        (bothEnds || ctx.schedule.getBlockQ() > ctx.schedule.getBlockK());
+        (bothEnds || (!facts.startDiffersByRow &&
+                      ctx.schedule.getBlockQ() > ctx.schedule.getBlockK()));
   }
   KeyRanges ranges = emitKeyRanges(ctx.b, ctx.loc, problem);
   ctx.maskValid = ranges.valid;

@@ -644,6 +644,9 @@ bool RolesAnalysis::run() {
   findBranch(steps);
   analyseSharedWeights(steps);
   plan.stepsAreCounted = !plan.keyWarps && canCountSteps(steps);
+  if (!plan.stepsAreCounted)
+    plan.own = OwnSteps::find(kernel, plan);
+  plan.halves &= !plan.own;
   plan.firstKeys = findFirstKeys();
   plan.valuesApart = loadsValuesApart();
   // One slot of queries and two of keys and values have to fit.

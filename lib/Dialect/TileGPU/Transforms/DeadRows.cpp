@@ -72,14 +72,13 @@ void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
             arith::MulIOp::create(b, loc, member, i32(numRows, loc))));
   }
   Value from =
-      arith::SubIOp::create(b, loc, mapping.lookup(load.getUpper()), first);
+      arith::SubIOp::create(b, loc, forAllRows(load.getUpper()), first);
   Value rows = arith::ConstantIndexOp::create(b, loc, numRows);
   Value dead =
       arith::CmpIOp::create(b, loc, arith::CmpIPredicate::slt, from, rows);
   Value before;
   if (!matchPattern(load.getLower(), m_Zero())) {
-    before =
-        arith::SubIOp::create(b, loc, mapping.lookup(load.getLower()), first);
+    before = arith::SubIOp::create(b, loc, forAllRows(load.getLower()), first);
     Value zero = arith::ConstantIndexOp::create(b, loc, 0);
     Value some =
         arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, before, zero);

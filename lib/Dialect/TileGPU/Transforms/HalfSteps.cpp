@@ -219,10 +219,10 @@ Value Consumer::forRowsOf(int64_t number, Value value) {
   if (auto it = known().find(value); it != known().end())
     return it->second;
   Operation *def = value.getDefiningOp();
-  bool isInside =
-      plan.branch->isProperAncestor(value.getParentRegion()->getParentOp());
+  Operation *top = plan.own ? plan.own.top : plan.branch.getOperation();
+  bool isInside = top->isProperAncestor(value.getParentRegion()->getParentOp());
   if (!def || def->getNumRegions() || !isPure(def))
-    return isInside || value.getParentRegion()->getParentOp() == plan.branch
+    return isInside || value.getParentRegion()->getParentOp() == top
                ? Value()
                : mapping.lookup(value);
   Location loc = def->getLoc();

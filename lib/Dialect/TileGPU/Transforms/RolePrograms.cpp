@@ -35,6 +35,7 @@ tile::RowsOp tile_gpu::onlyStep(scf::ForOp loop) {
 
 void RoleBuilder::cloneBlock(Block &block) {
   for (Operation &op : block.without_terminator()) {
+    start(&op);
     if (auto load = dyn_cast<tile::LoadOp>(op)) {
       cloneLoad(load);
     } else if (auto rows = dyn_cast<tile::RowsOp>(op)) {
@@ -622,17 +623,9 @@ Value Consumer::tripCount(Location loc, Value lower, Value upper, Value step) {
 void Consumer::finishLoop(scf::ForOp op, scf::ForOp loop) {
   if (endsHalf && op == plan.lastUse)
     return addHalfStep(op, loop);
-  if (op != plan.lastUse || !allSteps)
-    return;
-  Location loc = op.getLoc();
-  auto rest = scf::ForOp::create(b, loc, steps, allSteps, i32(1, loc));
-  {
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(rest.getBody());
-    waitForSlots(rest.getInductionVar());
-    releaseSlots(rest.getInductionVar());
-  }
-  steps = allSteps;
+  if (allSteps &&
+      op == (plan.own ? plan.own.last.getOperation() : plan.lastUse))
+    passOver(op.getLoc(), allSteps);
 }
 
 /// The next item's queries may come while this one is finalized.
@@ -645,6 +638,9 @@ void Consumer::releaseQueries() {
 }
 
 void Consumer::finish(Operation *op) {
+  if (op == plan.own.top)
+    for (auto [value, whole] : ofAllRows)
+      mapping.map(value, whole);
   if (op != plan.lastUse)
     return;
   releaseQueries();

@@ -112,6 +112,25 @@ struct RolesSums {
   int64_t slots = 2;
 };
 
+struct RolesPlan;
+
+/// The steps of a kernel whose members have loops of their own keys
+/// (OwnSteps.cpp); null elsewhere.
+struct OwnSteps {
+  /// Finds them, and moves what decides on them ahead of `top`.
+  static OwnSteps find(tile::KernelOp kernel, const RolesPlan &plan);
+  explicit operator bool() const { return top; }
+
+  /// At the top of the kernel: the conditional that holds all steps, or the
+  /// loop over the heads of its rows, which then has that alone.
+  Operation *top = nullptr;
+  scf::IfOp branch;
+  /// The step ahead of the loops, where it starts, and the last loop.
+  tile::RowsOp first;
+  Value start;
+  scf::ForOp last;
+};
+
 /// What the pass has found out about a kernel.
 struct RolesPlan {
   int64_t rows = 0, blockQ = 0;
@@ -134,6 +153,7 @@ struct RolesPlan {
 
   /// Whether a member's first and last step may be on half of a tile.
   bool halves = false;
+  OwnSteps own;
   /// Whether a warp of its own draws the items, each while the others work on
   /// the one before.
   bool drawsApart = false;
@@ -234,7 +254,8 @@ protected:
   virtual void cloneRows(tile::RowsOp) = 0;
   virtual void cloneTileOp(Operation *op) = 0;
   virtual void finishStep() {}
-  /// After each operation.
+  /// Before each operation, and after it.
+  virtual void start(Operation *) {}
   virtual void finish(Operation *) {}
   /// In the region of an item without steps.
   virtual void skipSteps() {}
@@ -384,7 +405,9 @@ protected:
   void cloneRows(tile::RowsOp rows) override;
   void cloneTileOp(Operation *op) override;
   void finishStep() override;
+  void start(Operation *op) override;
   void finish(Operation *op) override;
+  void startRegion(Region &region) override;
   void skipSteps() override { releaseQueries(); }
   Value upperBound(scf::ForOp op) override;
   void finishLoop(scf::ForOp op, scf::ForOp loop) override;
@@ -448,6 +471,8 @@ private:
   Value forOwnRows(Value value);
   Value tripCount(Location loc, Value lower, Value upper, Value step);
   void startSteps() override;
+  void chooseOwnSteps();
+  void passOver(Location loc, Value end);
   std::pair<Value, Value> lastStep(Location loc, Value from, Value to,
                                    Value by);
   Value forRowsOf(int64_t number, Value value);
@@ -479,6 +504,16 @@ private:
   /// The number of the step behind the block's, where that may differ from
   /// `steps`, which counts the member's own.
   Value allSteps;
+  /// Values of the kernel's body as they are for the whole block, where the
+  /// steps have those of the member's rows.
+  DenseMap<Value, Value> ofAllRows;
+  Value forAllRows(Value value) {
+    Value whole = ofAllRows.lookup(value);
+    return whole ? whole : mapping.lookup(value);
+  }
+  /// How many steps the block has of a head, and how many of them come ahead of
+  /// the member's own.
+  Value stepsOfHead, stepsAhead;
   /// What forRowsOf has built, for each member and, at last, the whole block.
   SmallVector<DenseMap<Value, Value>> memberRows;
   /// Whether the member's first step takes the second half of its tile alone,
