@@ -12,7 +12,8 @@ of 128 keys, and one more for each that is whole and `partial` for each that is 
 multiprocessors take the next one when they are free. A line has the tiles of a work
 tile, how many of them are tested, and the time of plain attention with as many tiles
 (of 128 x 128) beside that of four orders: the last rows first, the first rows first,
-sorted by length, each with 4 heads abreast and with all of them; and of equal shares.
+sorted by length, and the last rows first but for the heads that come last, which are
+sorted, each with 4, with 8 heads abreast and with all of them; and of equal shares.
 The families are those of masks.py. Needs torch.
 """
 
@@ -48,11 +49,13 @@ def finish(items, processors):
     return max(ends)
 
 
-def arrange(costs, heads, abreast, key):
-    """Costs in the order in which work tiles are drawn: costs[batch][tile]."""
+def arrange(costs, heads, abreast, key, end):
+    """Costs in the order in which work tiles are drawn: costs[batch][tile]. Those of
+    the last heads are in the order that `end` says."""
     all_heads = [batch for batch in range(len(costs)) for _ in range(heads)]
-    orders = [sorted(range(len(c)), key=lambda t, c=c: key(c, t)) for c in costs]
     for first in range(0, len(all_heads), abreast):
+        by = end if first + abreast >= len(all_heads) else key
+        orders = [sorted(range(len(c)), key=lambda t, c=c: by(c, t)) for c in costs]
         for n in range(len(costs[0])):
             for batch in all_heads[first:first + abreast]:
                 yield costs[batch][orders[batch][n]]
@@ -71,8 +74,9 @@ def main():
     options = parser.parse_args()
     b, h = map(int, options.heads.split("x"))
     maker = masks.Maker(b, h, options.size, "cpu")
-    keys = (("last", lambda c, t: -t), ("first", lambda c, t: t),
-            ("sorted", lambda c, t: -c[t]))
+    last, longest = lambda c, t: -t, lambda c, t: (-c[t], -t)
+    keys = (("last", last, last), ("first", lambda c, t: t, lambda c, t: t),
+            ("sorted", longest, longest), ("ending sorted", last, longest))
     for name in options.families.split(","):
         live = getattr(maker, name)().live
         found = alike = [classes(live, batch, options.rows, options.size)
@@ -87,10 +91,10 @@ def main():
         total = sum(w + m for c in found for w, m in c)
         text = "%-17s %5.1f tiles %3.0f %% tested" % (
             name, total / (b * tiles), 100 * tested / total)
-        for order, key in keys:
-            times = [finish(arrange(costs, h, abreast, key), options.processors)
-                     for abreast in (4, b * h)]
-            text += "  %s %.2f %.2f" % (order, *(plain / t for t in times))
+        for order, key, end in keys:
+            times = [finish(arrange(costs, h, abreast, key, end), options.processors)
+                     for abreast in (4, 8, b * h)]
+            text += "  %s %.2f %.2f %.2f" % (order, *(plain / t for t in times))
         even = sum(map(sum, costs)) * h / options.processors
         print(text + "  even %.2f" % (plain / even), flush=True)
 

@@ -16,13 +16,14 @@ func.func @masked(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // -----
 
-// Tiles under ids have their keys in common with those beside them.
+// Tiles under ids have their keys in common with those beside them, so the lists
+// say the order of the last heads alone.
 module attributes {attn.target = "sm_90a"} {
 func.func @listed(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                   %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @listed
-  // CHECK: order = longest_first, section = 4, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
+  // CHECK: order = longest_first, section = 32, section_keys = 102400>
+  // expected-remark @below {{work tiles: longest_first (the last rows first; of the heads that come last, by the lists of key tiles, where there are more than 264); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):
@@ -39,13 +40,13 @@ func.func @listed(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // -----
 
-// Where the keys end with the row, by the number of key tiles that a kernel lists.
+// So they do where the keys end with the row.
 module attributes {attn.target = "sm_90a"} {
 func.func @late(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                   %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @late
   // CHECK: order = longest_first, section = 32, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles, where there are more than 264); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
+  // expected-remark @below {{work tiles: longest_first (the last rows first; of the heads that come last, by the lists of key tiles, where there are more than 264); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):

@@ -11,19 +11,30 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[CLASSES:.*]] = tile.workspace(%[[B]], %c1, %[[T]], %c0) : memref<?x?x?x?xi32>
 // CHECK: %[[N:.*]] = arith.muli %[[T]], %[[B]]
 // CHECK: tile.launch @ids_kernel1 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
+// CHECK: %[[ORDERED:.*]] = arith.select %{{.*}}, %[[N]], %c0
+// CHECK: tile.launch @ids_kernel2 grid(%[[ORDERED]])
 // CHECK: tile.launch @ids_kernel0 grid({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
 // CHECK-NOT: tile.launch
 
 // The reduction, in the order of the rows: tiles side by side have their keys in
-// common. Masked tiles, of which the first stands alone, then whole ones; without
+// common. Of the heads of the last section the n-th tile from the end on is the one
+// that the lists say comes n-th. Masked tiles, of which the first stands alone, then whole ones; without
 // masked ones the first whole tile stands alone. No tile is asked for keys that are
 // dead in every row: a row that is NaN is done again, key by key, where there were
 // masked tiles. The maxima are those of all keys of a tile, and the mask acts on the
 // weights: rows with next to none are done again, too, with the listed tiles in which
 // they have live keys.
 // CHECK-LABEL: kernel private @ids_kernel0
-// CHECK: %[[BATCH:.*]], %{{.*}}, %[[TILE:.*]], %{{.*}} = tile.work_tile %{{.*}} longest_first
-// CHECK: %[[MASKED:.*]] = memref.load %[[LISTS:.*]][%[[BATCH]], %c0, %[[TILE]], %c0]
+// CHECK: %[[BATCH:.*]], %[[HEAD:.*]], %[[OWN:.*]], %{{.*}} = tile.work_tile %{{.*}} longest_first section(%[[SECTION:.*]]) batches(%[[B:.*]]) heads(%[[H:.*]]) tiles(
+// CHECK: %[[PLACE:.*]] = arith.subi %{{.*}}, %[[OWN]]
+// CHECK: %[[NTH:.*]] = memref.load %[[LISTS:.*]][%[[BATCH]], %c0, %[[PLACE]], %c2]
+// CHECK: %[[LISTED:.*]] = arith.index_cast %[[NTH]] : i32 to index
+// CHECK: %[[BEFORE:.*]] = arith.muli %[[BATCH]], %[[H]]
+// CHECK: %[[NUMBER:.*]] = arith.addi %[[BEFORE]], %[[HEAD]]
+// CHECK: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[NUMBER]]
+// CHECK: %[[IS_LAST:.*]] = arith.cmpi sle, %[[LEFT]], %[[SECTION]]
+// CHECK: %[[TILE:.*]] = arith.select %[[IS_LAST]], %[[LISTED]], %[[OWN]]
+// CHECK: %[[MASKED:.*]] = memref.load %[[LISTS]][%[[BATCH]], %c0, %[[TILE]], %c0]
 // CHECK: %[[M:.*]] = arith.index_cast %[[MASKED]]
 // CHECK: %[[WHOLE:.*]] = memref.load %[[LISTS]][%[[BATCH]], %c0, %[[TILE]], %c1]
 // CHECK: %[[W:.*]] = arith.index_cast %[[WHOLE]]

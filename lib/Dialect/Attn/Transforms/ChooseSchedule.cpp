@@ -433,9 +433,9 @@ struct ChooseSchedulePass
     // queries; of listed ones the lists say which have, but where those are of
     // each query head.
     bool isOverKeys = op.getReducedSide() == Side::keys;
-    bool isListedGradient = !target.isCpu() && problem.listed &&
-                            op.getQueryOperands().size() > 1 &&
-                            listsSayOrder(op) && !listsDifferByHead(op);
+    bool isListedGradient =
+        !target.isCpu() && problem.listed && op.getQueryOperands().size() > 1 &&
+        listsSayOrder(op) != ListedOrder::none && !listsDifferByHead(op);
     bool isLongFirst =
         !schedule.getOrder() && !target.isCpu() && problem.listed &&
         isOverKeys && listsTakeManyHeads(op) &&

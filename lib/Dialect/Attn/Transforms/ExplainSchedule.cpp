@@ -106,8 +106,12 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
     text += " (all rows have as many keys)";
   else if (schedule.getOrder() == WorkOrder::in_order)
     text += " (the first rows have the most keys)";
-  else if (isListed && listsSayOrder(op))
-    text += " (by the lists of key tiles, where there are more than " +
+  else if (isListed && listsSayOrder(op) != ListedOrder::none)
+    text += std::string(" (") +
+            (listsSayOrder(op) == ListedOrder::lastHeads
+                 ? "the last rows first; of the heads that come last, "
+                 : "") +
+            "by the lists of key tiles, where there are more than " +
             std::to_string(::attn::mostTilesWithoutOrder(target)) + ")";
   else
     text += " (most masks leave the last rows the most keys)";

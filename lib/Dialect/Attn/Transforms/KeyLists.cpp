@@ -6,9 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // A mask that reads memory has live tiles anywhere. Where it reads something of
-// each key, few tiles are left to a look at their elements (KeyClasses.cpp): a
-// kernel with a block for each query tile says what its key tiles are and lists
-// them.
+// each key, few tiles are left to a
+// look at their elements (KeyClasses.cpp): a kernel with a block for each query
+// tile says what its key tiles are and lists them.
 //
 // Of others one kernel says what each tile is, with some blocks for each query
 // tile, and the next one makes the lists. Tiles that are left to a look lie
@@ -20,9 +20,11 @@
 //
 // How long a query tile takes the lists say. Where the schedule takes the
 // longest first, a last kernel, with one block for each query tile again,
-// counts those that take longer: as many come before it. That takes longer than
-// it gains where there are few work tiles: then the last query tiles come
-// first.
+// counts those that take longer: as many come before it. Where one kernel lists
+// them, only the heads that come last take them in that order, since long ones
+// that end the launch leave multiprocessors idle, and the others in the order
+// of the rows. It takes longer than it gains where there are few work tiles:
+// then the last query tiles come first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -357,7 +359,7 @@ listWords(KeyListContext &ctx, const KeyLists &into, Value base, Value wholes,
 /// Whether the reduction reads the order of query tiles in the lists.
 static bool saysOrder(KeyListContext &ctx) {
   return ctx.schedule.getOrder() == WorkOrder::longest_first &&
-         listsSayOrder(ctx.reduction);
+         listsSayOrder(ctx.reduction) != ListedOrder::none;
 }
 
 void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,

@@ -204,12 +204,18 @@ static bool mayHoldSamples(ReductionOpInterface op,
   return held.total(target) < ::attn::onchip::stepLimit(members, target);
 }
 
-bool mlir::attn::listsAtOnce(ReductionOpInterface op) {
+/// Whether a mask reads something of each key.
+static bool samplesKeys(ReductionOpInterface op) {
   ::attn::MaskAnalysis analysis(op.getMaskBody());
-  // Of neighbours in a picture many tiles are left to a look at their elements.
-  return !readsPairs(op) && !::attn::comparesCoordinates(op.getMaskBody()) &&
-         llvm::any_of(analysis.getSamples(),
+  return llvm::any_of(analysis.getSamples(),
                       [](auto sample) { return sample.onKey; });
+}
+
+bool mlir::attn::listsAtOnce(ReductionOpInterface op) {
+  // Of neighbours in a picture many tiles are left to a look at their elements.
+  if (readsPairs(op) || ::attn::comparesCoordinates(op.getMaskBody()))
+    return false;
+  return samplesKeys(op);
 }
 
 /// Whether a mask's parts may have keys that the others have not.
@@ -225,25 +231,23 @@ bool mlir::attn::listsBand(ReductionOpInterface op) {
   return facts.startDiffersByRow && facts.endDiffersByRow && !isUnion(op);
 }
 
-bool mlir::attn::listsSayOrder(ReductionOpInterface op) {
-  if (isUnion(op) || !listsAtOnce(op))
-    return !listsBand(op);
+ListedOrder mlir::attn::listsSayOrder(ReductionOpInterface op) {
+  // Rows that a mask does not ask for have all the same keys.
+  if (listsBand(op) || op.getMaskBody().getArgument(2).use_empty())
+    return ListedOrder::none;
   // Work tiles of gradients take as long as two or three of others: of
   // documents the last ones left 9 % of the time idle (measured).
-  if (op.getQueryOperands().size() > 1)
-    return !listsBand(op);
-  ::attn::MaskAnalysis::Facts facts =
-      ::attn::MaskAnalysis(op.getMaskBody()).facts();
-  return facts.startDiffersByRow != facts.endDiffersByRow;
+  if (!listsAtOnce(op) || op.getQueryOperands().size() > 1)
+    return ListedOrder::allHeads;
+  return samplesKeys(op) ? ListedOrder::lastHeads : ListedOrder::none;
 }
 
 bool mlir::attn::listsTakeManyHeads(ReductionOpInterface op) {
-  if (!listsSayOrder(op) || ::attn::comparesCoordinates(op.getMaskBody()))
+  if (listsSayOrder(op) == ListedOrder::none ||
+      ::attn::comparesCoordinates(op.getMaskBody()))
     return false;
-  ::attn::MaskAnalysis analysis(op.getMaskBody());
-  auto samples = analysis.getSamples();
-  return samples.empty() ||
-         llvm::any_of(samples, [](auto sample) { return sample.onKey; });
+  return ::attn::MaskAnalysis(op.getMaskBody()).getSamples().empty() ||
+         samplesKeys(op);
 }
 
 bool mlir::attn::listsBits(ReductionOpInterface op) {

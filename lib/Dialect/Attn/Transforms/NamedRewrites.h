@@ -196,20 +196,25 @@ bool mayListBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
 /// Whether attn-list-key-tiles has said that they do.
 bool listsBits(ReductionOpInterface op);
 /// Whether one kernel says what the key tiles are and lists them. A mask that
-/// reads memory for each key leaves few of them to a look at their elements, so
-/// that a block has a query tile's: more kernels, with more blocks, cost more
-/// than they gain (measured: docs/performance). Not so one that compares
-/// coordinates.
+/// reads memory for each key leaves few of
+/// them to a look at their elements, so that a block has a query tile's: more
+/// kernels, with more blocks, cost more than they gain (measured:
+/// docs/performance). Not so one that compares coordinates.
 bool listsAtOnce(ReductionOpInterface op);
 /// Whether the listed keys start and end with the row, so that all rows have
 /// about as many, and most of them in common with the rows beside.
 bool listsBand(ReductionOpInterface op);
+/// Of which heads lists of key tiles say in which order query tiles come: of
+/// all, of the last ones, which advance together and end the launch, or of
+/// none.
+enum class ListedOrder { none, lastHeads, allHeads };
 /// Whether query tiles whose key tiles are listed take so unlike times that
-/// their lists say in which order they come. Those of a band do not; nor, where
-/// they are listed at once, those of a mask whose keys start and end with no
-/// row, but in gradients: tiles side by side have their keys in common
+/// their lists say in which order they come. Those of a band do not, nor those
+/// of a mask of keys alone. Where they are listed at once they do for the last
+/// heads alone, but in gradients: tiles side by side have their keys in common,
+/// and long ones cost most that end the launch.
 /// (measured: docs/performance).
-bool listsSayOrder(ReductionOpInterface op);
+ListedOrder listsSayOrder(ReductionOpInterface op);
 /// Whether more heads advance together where key tiles are listed, than where
 /// they are not: so do those of unlike times. Not those of a mask that reads
 /// memory for its rows and not for its keys, or coordinates, whose tiles are

@@ -500,7 +500,8 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
          withBlocks(4));
     make(tiles, buildLists, schedule);
   }
-  if (schedule.getOrder() != WorkOrder::longest_first || !listsSayOrder(op))
+  if (schedule.getOrder() != WorkOrder::longest_first ||
+      listsSayOrder(op) == ListedOrder::none)
     return;
   Value work = arith::MulIOp::create(b, loc, batches, heads);
   work = arith::MulIOp::create(b, loc, work, extra[0]);

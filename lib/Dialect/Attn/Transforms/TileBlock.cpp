@@ -47,6 +47,29 @@ static Value sectionOf(ReductionContext &ctx, Value group, Value batches,
   return ceilDivide(numHeads, ceilDivide(numHeads, section));
 }
 
+/// The query tile that the lists say comes in the place of the block's: of all
+/// heads, or of those of the last section, where the block's are counted from
+/// the last one on.
+static Value takeListed(ReductionContext &ctx, ListedOrder listed,
+                        Value numTiles, Value batches, Value numHeads,
+                        Value section) {
+  Value own = ctx.queryTile;
+  bool ofAll = listed == ListedOrder::allHeads;
+  if (!ofAll)
+    ctx.queryTile = ctx.sub(ctx.sub(numTiles, ctx.index(1)), own);
+  SmallVector<Value> place = listIndices(ctx);
+  place.push_back(ctx.index(KeyLists::nthLongest));
+  Value found =
+      ctx.toIndex(memref::LoadOp::create(ctx.b, ctx.lists.tiles, place));
+  if (ofAll)
+    return found;
+  Value left = ctx.sub(ctx.mul(batches, numHeads),
+                       ctx.add(ctx.mul(ctx.batch, numHeads), ctx.head));
+  return ctx.select(ctx.cmp(arith::CmpIPredicate::sle, left,
+                            section ? section : ctx.index(1)),
+                    found, own);
+}
+
 std::string mlir::attn::whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
                                      int64_t channels,
                                      const ::attn::TargetInfo &target) {
@@ -176,11 +199,11 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
       ctx.b, block, rows.getBatches(), numHeads,
       slices > 1 ? ctx.mul(numTiles, ctx.index(slices)) : numTiles,
       ctx.parts ? ctx.parts : ctx.index(1));
-  // The lists say which query tile comes n-th.
   WorkOrder order = ctx.schedule.getOrder().value_or(WorkOrder::in_order);
-  bool isListed = ctx.lists.tiles && order == WorkOrder::longest_first &&
-                  listsSayOrder(ctx.reduction);
-  work.setOrder(isListed ? WorkOrder::in_order : order);
+  ListedOrder listed = ctx.lists.tiles && order == WorkOrder::longest_first
+                           ? listsSayOrder(ctx.reduction)
+                           : ListedOrder::none;
+  work.setOrder(listed == ListedOrder::allHeads ? WorkOrder::in_order : order);
   if (section)
     work.getSectionMutable().assign(section);
   if (cluster > 1 || blocks > 1)
@@ -197,12 +220,9 @@ void mlir::attn::locateBlock(ReductionContext &ctx, Value numTiles,
   ctx.batch = work.getBatch();
   ctx.head = work.getHead();
   ctx.queryTile = work.getTile();
-  if (isListed) {
-    SmallVector<Value> place = listIndices(ctx);
-    place.push_back(ctx.index(KeyLists::nthLongest));
+  if (listed != ListedOrder::none)
     ctx.queryTile =
-        ctx.toIndex(memref::LoadOp::create(ctx.b, ctx.lists.tiles, place));
-  }
+        takeListed(ctx, listed, numTiles, rows.getBatches(), numHeads, section);
   if (slices > 1) {
     // Neighbours, which read the same keys.
     auto [tile, slice] = ctx.divide(ctx.queryTile, ctx.index(slices));
