@@ -87,13 +87,13 @@ func.func @many(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // -----
 
-// Of a mask that reads memory for its rows alone fewer heads.
+// A mask that reads memory for its rows alone has fewer heads, and few tiles.
 module attributes {attn.target = "sm_90a"} {
 func.func @rows(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                 %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @rows
   // CHECK: order = longest_first, section = 4, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (by the lists of key tiles, where there are more than 264); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
+  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 4, as many as have 102400 keys, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):

@@ -149,6 +149,41 @@ func.func @ids(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
 
 // -----
 
+// Ids of rows alone, beside a comparison: least and greatest settle most tiles, too,
+// so that one kernel lists them. Nobody asks for their order.
+
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: func.func @rows(
+// CHECK: tile.launch @rows_kernel1
+// CHECK: tile.launch @rows_kernel0
+// CHECK-NOT: tile.launch
+// CHECK-LABEL: kernel private @rows_kernel0
+// CHECK: tile.work_tile %{{.*}} longest_first
+// CHECK-LABEL: kernel private @rows_kernel1
+// CHECK: arith.minsi
+// CHECK: } -> !tile.tile<128x1xi32>
+// CHECK: arith.maxsi
+// CHECK: } -> !tile.tile<128x1xi32>
+// CHECK: %[[CLASS:.*]]:2 = tile.map ins(
+// CHECK: tile.bits %[[CLASS]]#0, %[[CLASS]]#1
+func.func @rows(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+    %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
+      values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):
+        %size = arith.constant 64 : i32
+        %ii = arith.index_cast %i : i32 to index
+        %x = tensor.extract %t[%ii] : tensor<?xi32>
+        %y = arith.divui %j, %size : i32
+        %e = arith.cmpi eq, %x, %y : i32
+        attn.yield %e : i1
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
 // A boolean of each head's pairs: one list for each head. A tile is evaluated, 32
 // rows at a time, by a block of its own, and the lists are made of what those have
 // found; elements are bits from then on.

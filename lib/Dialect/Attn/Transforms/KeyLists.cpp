@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 //
 // A mask that reads memory has live tiles anywhere. Where it reads something of
-// each key, few tiles are left to a
+// each key, or compares something of its rows once, few tiles are left to a
 // look at their elements (KeyClasses.cpp): a kernel with a block for each query
 // tile says what its key tiles are and lists them.
 //

@@ -215,7 +215,10 @@ bool mlir::attn::listsAtOnce(ReductionOpInterface op) {
   // Of neighbours in a picture many tiles are left to a look at their elements.
   if (readsPairs(op) || ::attn::comparesCoordinates(op.getMaskBody()))
     return false;
-  return samplesKeys(op);
+  // One comparison of what is read of rows leaves none.
+  ::attn::MaskAnalysis analysis(op.getMaskBody());
+  return samplesKeys(op) || (!analysis.getSamples().empty() &&
+                             countPairOps(op.getMaskBody()) <= 1);
 }
 
 /// Whether a mask's parts may have keys that the others have not.

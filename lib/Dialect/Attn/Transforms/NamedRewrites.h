@@ -196,7 +196,7 @@ bool mayListBits(ReductionOpInterface op, const ::attn::TargetInfo &target);
 /// Whether attn-list-key-tiles has said that they do.
 bool listsBits(ReductionOpInterface op);
 /// Whether one kernel says what the key tiles are and lists them. A mask that
-/// reads memory for each key leaves few of
+/// reads memory for each key, or for its rows in one comparison, leaves few of
 /// them to a look at their elements, so that a block has a query tile's: more
 /// kernels, with more blocks, cost more than they gain (measured:
 /// docs/performance). Not so one that compares coordinates.
@@ -212,8 +212,8 @@ enum class ListedOrder { none, lastHeads, allHeads };
 /// their lists say in which order they come. Those of a band do not, nor those
 /// of a mask of keys alone. Where they are listed at once they do for the last
 /// heads alone, but in gradients: tiles side by side have their keys in common,
-/// and long ones cost most that end the launch.
-/// (measured: docs/performance).
+/// and long ones cost most that end the launch. Not where memory is read for
+/// rows alone, whose tiles are few (measured: docs/performance).
 ListedOrder listsSayOrder(ReductionOpInterface op);
 /// Whether more heads advance together where key tiles are listed, than where
 /// they are not: so do those of unlike times. Not those of a mask that reads
