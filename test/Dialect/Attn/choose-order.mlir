@@ -117,8 +117,8 @@ module attributes {attn.target = "sm_90a"} {
 func.func @near(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                 %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @near
-  // CHECK: order = longest_first, section = 2, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 2, as many as have 102400 keys, which fit in the cache}}
+  // CHECK: order = in_order, section = 2, section_keys = 102400>
+  // expected-remark @below {{work tiles: in_order (rows have keys around them, as many); heads abreast: at most 2, as many as have 102400 keys, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
@@ -134,6 +134,33 @@ func.func @near(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
         attn.yield %live : i1
       } -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
+}
+}
+
+// -----
+
+// Not where blocks have three warpgroups.
+module attributes {attn.target = "sm_90a"} {
+func.func @near64(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  // CHECK-LABEL: @near64
+  // CHECK: order = longest_first, section = 2, section_keys = 204800>
+  // expected-remark @below {{work tiles: longest_first (most masks leave the last rows the most keys); heads abreast: at most 2, as many as have 204800 keys, which fit in the cache}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
+      values(%v : tensor<?x?x?x64xbf16>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %zero = arith.constant 0 : i32
+        %step = arith.constant 4 : i32
+        %reach = arith.constant 255 : i32
+        %distance = arith.subi %i, %j : i32
+        %size = math.absi %distance : i32
+        %near = arith.cmpi sle, %size, %reach : i32
+        %rest = arith.remsi %distance, %step : i32
+        %some = arith.cmpi eq, %rest, %zero : i32
+        %live = arith.andi %near, %some : i1
+        attn.yield %live : i1
+      } -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
 }
 }
 

@@ -442,17 +442,23 @@ struct ChooseSchedulePass
         ::attn::firstRowsAreLong(
             op.getMaskBody(),
             {schedule.getBlockQ(), schedule.getRows(), schedule.getBlockK()});
+    // Rows of a band have as many keys, but those at its ends. Blocks of three
+    // warpgroups lose by it (measured: docs/performance).
+    bool isBand = problem.listed && listsBand(op);
+    bool isEven = isBand && !target.isCpu() && isOverKeys &&
+                  op.getQueryOperands().size() == 1 &&
+                  schedule.getBlockQ() <= 2 * schedule.getRows();
     if (!schedule.getOrder() && !op.getMaskBody().empty() &&
         (isOverKeys || isListedGradient))
-      schedule = schedule.withOrder(isLongFirst ? WorkOrder::in_order
-                                                : WorkOrder::longest_first);
+      schedule =
+          schedule.withOrder(isLongFirst || isEven ? WorkOrder::in_order
+                                                   : WorkOrder::longest_first);
     // Heads in sections that advance together: the long tiles of all of them
     // come before the short ones, and their keys stay in the last-level cache.
     // Packed sequences may have any number of keys.
     bool isUneven =
         (schedule.getOrder() == WorkOrder::longest_first || isLongFirst) &&
         !op.hasOwnSizes() && (!problem.listed || listsTakeManyHeads(op));
-    bool isBand = problem.listed && listsBand(op);
     int64_t heads = ::attn::mostHeadsAbreast(isUneven, isBand, target);
     if (!schedule.getSection() && heads > 1)
       schedule =

@@ -105,7 +105,8 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
   else if (op.getMaskBody().empty())
     text += " (all rows have as many keys)";
   else if (schedule.getOrder() == WorkOrder::in_order)
-    text += " (the first rows have the most keys)";
+    text += isListed && listsBand(op) ? " (rows have keys around them, as many)"
+                                      : " (the first rows have the most keys)";
   else if (isListed && listsSayOrder(op) != ListedOrder::none)
     text += std::string(" (") +
             (listsSayOrder(op) == ListedOrder::lastHeads
