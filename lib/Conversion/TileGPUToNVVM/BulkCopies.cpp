@@ -93,6 +93,34 @@ static Value readEntry(KernelContext &k, RingLoadOp op, Value position) {
   return e.load(e.i32, k.elementPointer(op.getTable(), {sequence, entry}));
 }
 
+/// Copies the panels of boxes whose pages the warp has read, all by one thread:
+/// of so few, lanes that take turns are no faster.
+static void copyFewPanels(KernelContext &k, RingLoadOp op) {
+  Emitter &e = k.e;
+  SmemType tile = op.getTile().getType();
+  SmemType box = cast<TensorMapType>(op.getSource().getType()).getBox();
+  int64_t columns = panelColumns(tile), rows = box.getRows();
+  int64_t panels = tile.getStoredCols() / columns;
+  int64_t unit = tile.getSwizzle() ? tile.getSwizzle() : tile.getRowBytes();
+  int64_t boxBytes = rows * (tile.getBoxes() == 1 ? unit : tile.getRowBytes());
+  Values indices = k.flat(op.getIndices());
+  Value first = indices[2], column = indices[3];
+  for (int64_t number = 0; number < tile.getRows() / rows; ++number) {
+    indices[0] = takeEntry(k, op, e.c32(number));
+    indices[2] = e.urem(e.add(first, number * rows), *op.getPage());
+    for (int64_t panel = 0; panel < panels; ++panel) {
+      PanelCopy copy;
+      copy.predicate = k.role.elected;
+      copy.address =
+          e.add(k.scalar(op.getTile()),
+                number * boxBytes + panel * tile.getBoxRows() * unit);
+      indices[3] = e.add(column, panel * columns);
+      copy.indices = indices;
+      copyPanel(k, op, copy);
+    }
+  }
+}
+
 /// Each lane finds the page of a panel of a box, and copies that.
 static void lowerPagedLoad(KernelContext &k, RingLoadOp op) {
   Emitter &e = k.e;
@@ -104,6 +132,9 @@ static void lowerPagedLoad(KernelContext &k, RingLoadOp op) {
   int64_t unit = tile.getSwizzle() ? tile.getSwizzle() : tile.getRowBytes();
   auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
   int64_t blocks = k.layout.ring(acquire.getRing())->cluster;
+  constexpr int64_t few = 4;
+  if (op.getEntries() && blocks == 1 && count <= few)
+    return copyFewPanels(k, op);
   Values indices = k.flat(op.getIndices());
   Value first = indices[2], column = indices[3];
   for (int64_t done = 0; done < count; done += TargetInfo::warpThreads) {

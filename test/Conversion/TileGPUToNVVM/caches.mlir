@@ -219,3 +219,43 @@ tile_gpu.kernel private @pages_read(%K: !map, %table: memref<?x?xi32>, %b: i32, 
   tile_gpu.return
 }
 }
+
+// -----
+
+!map = !tile_gpu.tensor_map<64x128xbf16 swizzle 128>
+!ring = !tile_gpu.ring<2, 128x128xbf16 swizzle 128>
+!tile = !tile_gpu.smem<128x128xbf16 swizzle 128>
+!entries = !tile_gpu.vec<16xi32, row, warp>
+
+module attributes {attn.target = "sm_90a"} {
+// Four copies a tile are one thread's: both halves of a page, then of the next.
+// CHECK-LABEL: llvm.func @pages_of_one(
+tile_gpu.kernel private @pages_of_one(%K: !map, %table: memref<?x?xi32>, %b: i32, %h: i32,
+                                      %i: i32, %e: i32, %n: i32) {
+  %c0 = arith.constant 0 : i32
+  %ring = tile_gpu.ring.create tma consumers(4) : !ring
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%member: i32):
+    %v = tile_gpu.global.load %table[%b, %e] rows(%n) : memref<?x?xi32> -> !entries
+    %to = tile_gpu.ring.acquire %ring[%c0] : !ring
+    // CHECK:         mbarrier.arrive.expect_tx{{.*}} %{{.*}}, %{{.*}}, %[[ONE:.*]] :
+    // CHECK:         %[[FIRST:.*]] = llvm.call_intrinsic "llvm.nvvm.shfl.sync.idx.i32"
+    // CHECK:         cp.async.bulk.tensor.4d{{.*}} %[[ONE]], {{.*}} %[[FIRST]] :
+    // CHECK:         cp.async.bulk.tensor.4d{{.*}} %[[ONE]], {{.*}} %[[FIRST]] :
+    // CHECK:         %[[SECOND:.*]] = llvm.call_intrinsic "llvm.nvvm.shfl.sync.idx.i32"
+    // CHECK:         cp.async.bulk.tensor.4d{{.*}} %[[ONE]], {{.*}} %[[SECOND]] :
+    // CHECK:         cp.async.bulk.tensor.4d{{.*}} %[[ONE]], {{.*}} %[[SECOND]] :
+    // CHECK-NOT:     cp.async.bulk.tensor
+    tile_gpu.ring.load %K[%b, %h, %i, %c0], %to table(%table : memref<?x?xi32>)
+        entries(%v from %e : !entries) page(64) : !map, !tile
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %t = tile_gpu.ring.wait %ring[%c0] : !ring
+    tile_gpu.ring.release %ring[%c0] : !ring
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}

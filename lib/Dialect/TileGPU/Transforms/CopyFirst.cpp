@@ -27,23 +27,6 @@
 using namespace mlir;
 using namespace mlir::tile_gpu;
 
-/// Lets a loop over items carry one more value, which is `later` from the
-/// second item on.
-static Value carry(OpBuilder &b, ForeachOp &items, Value first, Value later) {
-  SmallVector<Value> initial(items.getInitial());
-  initial.push_back(first);
-  auto wide =
-      ForeachOp::create(b, items.getLoc(), ValueRange(initial).getTypes(),
-                        items.getSchedule(), initial, items.getLead());
-  wide.getBody().takeBody(items.getBody());
-  Block &body = wide.getBody().front();
-  body.getTerminator()->insertOperands(initial.size() - 1, later);
-  items.replaceAllUsesWith(wide.getResults().drop_back());
-  items.erase();
-  items = wide;
-  return body.addArgument(first.getType(), wide.getLoc());
-}
-
 /// The wait of a role ahead of its one loop over items of a schedule, which
 /// others draw.
 static WaitDependenciesOp findItems(RoleOp role, SchedulerOp scheduler,
@@ -348,7 +331,7 @@ void FirstTiles::goOn(ForeachOp first) {
   auto carried = items.getRegionIterArgs();
   size_t counter = llvm::find(carried, loops.front().getInitArgs().front()) -
                    carried.begin();
-  Value ahead = carry(b, items, copied, constant(0, copied.getType()));
+  Value ahead = ::attn::carry(b, items, copied, constant(0, copied.getType()));
   items.getInitialMutable()[counter].set(copied);
   scf::ForOp steps = loops.front();
   b.setInsertionPoint(steps);

@@ -124,3 +124,19 @@ auto ::attn::ItemGuess::guessEnd(OpBuilder &b, scf::ForOp steps,
                                  IRMapping &known) -> Value {
   return guess(b, listLoops(steps).back().getUpperBound(), known);
 }
+
+auto ::attn::carry(OpBuilder &b, ForeachOp &items, Value first, Value later)
+    -> Value {
+  SmallVector<Value> initial(items.getInitial());
+  initial.push_back(first);
+  auto wide =
+      ForeachOp::create(b, items.getLoc(), ValueRange(initial).getTypes(),
+                        items.getSchedule(), initial, items.getLead());
+  wide.getBody().takeBody(items.getBody());
+  Block &body = wide.getBody().front();
+  body.getTerminator()->insertOperands(initial.size() - 1, later);
+  items.replaceAllUsesWith(wide.getResults().drop_back());
+  items.erase();
+  items = wide;
+  return body.addArgument(first.getType(), wide.getLoc());
+}

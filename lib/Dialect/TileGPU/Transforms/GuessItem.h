@@ -54,6 +54,11 @@ private:
 /// Loops that go on where the one before ends, from `steps` on.
 llvm::SmallVector<mlir::scf::ForOp> listLoops(mlir::scf::ForOp steps);
 
+/// Lets a loop over items carry one more value, which is `later` from the
+/// second item on.
+mlir::Value carry(mlir::OpBuilder &b, mlir::tile_gpu::ForeachOp &items,
+                  mlir::Value first, mlir::Value later);
+
 } // namespace attn
 
 #endif // ATTN_LIB_DIALECT_TILEGPU_TRANSFORMS_GUESSITEM_H

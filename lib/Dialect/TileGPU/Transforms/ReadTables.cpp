@@ -18,13 +18,21 @@
 // What is read is wanted some tiles later. Entries that no row needs are read
 // as well, up to the table's end, and not looked at.
 //
+// A tile that comes ahead of the loop takes its pages from there, too. Those of
+// a block's first item, which is that of its number, do not wait until this is
+// drawn: the warp asks for the entries and for what the item's search reads at
+// once, right behind its wait for the launch before, and copies that tile.
+//
 //===----------------------------------------------------------------------===//
 
+#include "GuessItem.h"
+#include "attn/Analysis/FewRows.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/IR/PatternMatch.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -53,18 +61,33 @@ public:
 private:
   bool matches(RingLoadOp load);
   bool collect();
-  Value read(Value entry);
+  void collectAhead();
+  Value findSequence();
+  Value read(Value sequence, Value entry, Value end);
+  SmallVector<Value> readFirst();
+  void copyFirst();
   Value constant(int64_t value) {
     return arith::ConstantIndexOp::create(b, loop.getLoc(), value);
+  }
+  RingLoadOp any() { return copies.front(); }
+  Value countEntries() {
+    return toI32(memref::DimOp::create(b, loop.getLoc(), any().getTable(), 1));
+  }
+  Value toI32(Value x) {
+    return arith::IndexCastOp::create(b, loop.getLoc(), b.getI32Type(), x);
   }
 
   scf::ForOp loop;
   OpBuilder b;
-  SmallVector<RingLoadOp> copies;
-  int64_t page = 0, boxes = 0;
+  /// Of the loop, and of the tile ahead of it.
+  SmallVector<RingLoadOp> copies, ahead;
+  int64_t page = 0, boxes = 0, firstRow = 0;
   VecType entries;
-  /// How many entries a sequence has.
-  Value end;
+  /// The first row that is copied, and how many entries a sequence has.
+  Value begin, end;
+  /// The entries of a block's first item, if they are read ahead of the loop
+  /// over items.
+  SmallVector<Value> early;
 };
 
 } // namespace
@@ -110,28 +133,201 @@ bool TableLoop::collect() {
   return true;
 }
 
-/// Entries of the sequence's table from `entry` on, zeros behind its end.
-Value TableLoop::read(Value entry) {
-  RingLoadOp copy = copies.front();
-  Location loc = copy.getLoc();
-  entry = arith::IndexCastOp::create(b, loc, b.getI32Type(), entry);
-  return GlobalLoadOp::create(b, loc, entries, copy.getTable(),
-                              ValueRange{copy.getIndices().front(), entry}, end,
+/// The copies of a tile that comes ahead of the loop, if some of these do.
+void TableLoop::collectAhead() {
+  APInt first, row;
+  if (!matchPattern(loop.getLowerBound(), m_ConstantInt(&first)))
+    return;
+  int64_t rows = any().getTile().getType().getRows();
+  for (Operation &op : *loop->getBlock()) {
+    if (&op == loop)
+      break;
+    auto load = dyn_cast<RingLoadOp>(op);
+    if (load && load.getTable() == any().getTable() &&
+        load.getPage() == any().getPage() &&
+        load.getTile().getType().getRows() == rows &&
+        load.getSource().getType() == any().getSource().getType() &&
+        load.getIndices().front() == any().getIndices().front() &&
+        matchPattern(load.getIndices()[2], m_ConstantInt(&row)) &&
+        row.getSExtValue() + rows == first.getSExtValue()) {
+      ahead.push_back(load);
+      firstRow = row.getSExtValue();
+    }
+  }
+}
+
+/// Entries of a sequence's table from `entry` on, zeros behind its end.
+Value TableLoop::read(Value sequence, Value entry, Value end) {
+  return GlobalLoadOp::create(b, loop.getLoc(), entries, any().getTable(),
+                              ValueRange{sequence, toI32(entry)}, end,
                               /*transposed=*/false, /*permuted=*/0,
                               /*fragment_order=*/false);
+}
+
+/// The sequence of the item that a block begins with, made ahead of the loop
+/// over items, behind the wait for the launch before; null where that cannot be
+/// told.
+Value TableLoop::findSequence() {
+  Value sequence = any().getIndices().front();
+  auto items = loop->getParentOfType<ForeachOp>();
+  auto kernel = loop->getParentOfType<KernelOp>();
+  // What many rows multiply comes in time.
+  mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
+  if (ahead.empty() || !schedule || schedule.getBlockQ() > ::attn::halfRows ||
+      !items || !isa<RoleOp>(items->getParentOp()))
+    return {};
+  auto scheduler = items.getSchedule().getDefiningOp<SchedulerOp>();
+  auto waits = scheduler.getOps<WaitDependenciesOp>();
+  bool isBehind = llvm::any_of(*items->getBlock(), [&](Operation &op) {
+    return isa<WaitDependenciesOp>(op) && op.isBeforeInBlock(items);
+  });
+  // A block's first item is that of its number, unless it draws that too, or
+  // passes over it.
+  if (waits.empty() || !isBehind || scheduler.getDrawsFirst() ||
+      !scheduler.getOps<SkipOp>().empty())
+    return {};
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(items);
+  ::attn::ItemGuess item(kernel, *waits.begin());
+  Value none =
+      arith::ConstantIntOp::create(b, loop.getLoc(), b.getI32Type(), 0);
+  ForeachOp first = item.createLoop(b, none);
+  Operation *yield = first.getBody().front().getTerminator();
+  b.setInsertionPoint(yield);
+  IRMapping known;
+  Value found = item.guess(b, sequence, known);
+  if (!found) {
+    item.eraseLoop();
+    return {};
+  }
+  yield->setOperands(found);
+  return first.getResult(0);
+}
+
+/// Copies what comes ahead of the loop of a block's first item before that is
+/// drawn, where the search says as much: what it reads is there by now.
+void TableLoop::copyFirst() {
+  auto branch = dyn_cast<scf::IfOp>(loop->getParentOp());
+  auto items = loop->getParentOfType<ForeachOp>();
+  if (early.empty() || !branch || loop->getBlock() != branch.thenBlock() ||
+      branch->getParentOp() != items)
+    return;
+  Location loc = loop.getLoc();
+  SmallVector<Operation *> ops;
+  auto carried = items.getRegionIterArgs();
+  IRMapping known;
+  Type type = b.getI32Type();
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPoint(items);
+  Value none = arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, 0));
+  Value one = arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, 1));
+  for (Operation &op : *loop->getBlock()) {
+    if (&op == loop)
+      break;
+    if (auto acquire = dyn_cast<RingAcquireOp>(op)) {
+      auto *counter = llvm::find(carried, acquire.getCounter());
+      bool isCopied = llvm::all_of(acquire->getUsers(), [&](Operation *user) {
+        return isa<RingLoadOp>(user) && user->getBlock() == loop->getBlock() &&
+               user->isBeforeInBlock(loop);
+      });
+      if (!isCopied || counter == carried.end() ||
+          !matchPattern(items.getInitial()[counter - carried.begin()],
+                        m_Zero()))
+        return;
+      known.map(*counter, none);
+    } else if (auto load = dyn_cast<RingLoadOp>(op)) {
+      if (load.getEntries()) {
+        known.map(load.getEntries(), early.front());
+        known.map(load.getFirstEntry(), none);
+      }
+    } else {
+      continue;
+    }
+    ops.push_back(&op);
+  }
+  auto scheduler = items.getSchedule().getDefiningOp<SchedulerOp>();
+  ::attn::ItemGuess item(items->getParentOfType<KernelOp>(),
+                         *scheduler.getOps<WaitDependenciesOp>().begin());
+  ForeachOp first = item.createLoop(b, none);
+  Operation *yield = first.getBody().front().getTerminator();
+  b.setInsertionPoint(yield);
+  Value exists = item.guess(b, branch.getCondition(), known);
+  for (Operation *op : ops)
+    if (auto load = dyn_cast<RingLoadOp>(op))
+      for (Value index : load.getIndices()) {
+        Value there = exists ? item.guess(b, index, known) : Value();
+        if (!there)
+          return item.eraseLoop();
+        known.map(index, there);
+      }
+  auto copied = scf::IfOp::create(b, loc, type, exists, /*withElse=*/true);
+  b.setInsertionPointToStart(copied.elseBlock());
+  scf::YieldOp::create(b, loc, none);
+  b.setInsertionPointToStart(copied.thenBlock());
+  for (Operation *op : ops)
+    b.clone(*op, known);
+  scf::YieldOp::create(b, loc, one);
+  yield->setOperands(copied.getResult(0));
+  b.setInsertionPoint(items);
+  Value is = ::attn::carry(b, items, first.getResult(0), none);
+  b.setInsertionPoint(ops.back());
+  Value isLeft =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, is, none);
+  auto left = scf::IfOp::create(b, loc, isLeft, /*withElseRegion=*/false);
+  for (Operation *op : ops)
+    op->moveBefore(left.thenBlock()->getTerminator());
+}
+
+/// The entries of the first tiles, and of those behind them. Those of a block's
+/// first item are on their way while the item is drawn, where no entry depends
+/// on that.
+SmallVector<Value> TableLoop::readFirst() {
+  Location loc = loop.getLoc();
+  auto readBoth = [&](Value sequence, Value first,
+                      Value end) -> SmallVector<Value> {
+    Value now = read(sequence, first, end);
+    Value next =
+        arith::AddIOp::create(b, loc, first, constant(entries.getSize()));
+    return {now, read(sequence, next, end)};
+  };
+  Value first = arith::DivUIOp::create(b, loc, begin, constant(page));
+  end = countEntries();
+  Value sequence = any().getIndices().front(), known = findSequence();
+  if (!known)
+    return readBoth(sequence, first, end);
+  OpBuilder::InsertionGuard guard(b);
+  {
+    OpBuilder::InsertionGuard guard(b);
+    b.setInsertionPoint(loop->getParentOfType<ForeachOp>());
+    early = readBoth(known, constant(firstRow / page), countEntries());
+  }
+  Value isFirst =
+      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, sequence, known);
+  auto branch = scf::IfOp::create(b, loc, TypeRange{entries, entries}, isFirst,
+                                  /*withElseRegion=*/true);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, early);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, readBoth(sequence, first, end));
+  return branch.getResults();
 }
 
 bool TableLoop::run() {
   if (!collect())
     return false;
+  collectAhead();
   Location loc = loop.getLoc();
+  if (!ahead.empty())
+    b.setInsertionPoint(ahead.front().getTile().getDefiningOp());
   Value rows = constant(page), count = constant(entries.getSize());
-  Value zero = constant(0), begin = loop.getLowerBound();
-  Value first = arith::DivUIOp::create(b, loc, begin, rows);
-  end = memref::DimOp::create(b, loc, copies.front().getTable(), 1);
-  end = arith::IndexCastOp::create(b, loc, b.getI32Type(), end);
-  SmallVector<Value> initial = {
-      read(first), read(arith::AddIOp::create(b, loc, first, count))};
+  Value zero = constant(0);
+  begin = ahead.empty() ? loop.getLowerBound() : constant(firstRow);
+  SmallVector<Value> initial = readFirst();
+  for (RingLoadOp copy : ahead) {
+    copy.getEntriesMutable().assign(initial.front());
+    copy.getFirstEntryMutable().assign(toI32(zero));
+  }
+  copyFirst();
   IRRewriter rewriter(loop.getContext());
   rewriter.setInsertionPoint(loop);
   Value now, later;
@@ -158,7 +354,9 @@ bool TableLoop::run() {
         b.setInsertionPointToStart(branch.thenBlock());
         Value next = arith::DivUIOp::create(b, loc, row, rows);
         next = arith::AddIOp::create(b, loc, next, count);
-        scf::YieldOp::create(b, loc, ValueRange{arguments[1], read(next)});
+        Value sequence = any().getIndices().front();
+        scf::YieldOp::create(
+            b, loc, ValueRange{arguments[1], read(sequence, next, end)});
         now = branch.getResult(0);
         later = branch.getResult(1);
         b.setInsertionPointAfter(branch);

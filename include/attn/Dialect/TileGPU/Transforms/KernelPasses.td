@@ -352,7 +352,14 @@ def TileGpuReadTablesAheadPass
     to copy them. Copies take their pages from there (`entries`). Of loops one
     behind the other the first is changed, which has most of the tiles. Entries
     that no row needs are read as well, up to the end of the table, and no copy
-    takes them. Tiles of 16 pages and more, or of parts of pages, read entries as
+    takes them.
+
+    A tile ahead of the loop takes its pages from there, too. For up to 32 rows,
+    where the search for an item reads memory, the warp reads the entries of its
+    block's first item right behind its wait, with what the search reads, and
+    copies that tile before the item is drawn.
+
+    Tiles of 16 pages and more, or of parts of pages, read entries as
     they are copied; so do warpgroups, and warps of less than 40 registers for a
     thread. Such loops are counted, and `explain` says why.
 
