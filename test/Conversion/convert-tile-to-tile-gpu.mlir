@@ -248,9 +248,10 @@ tile_gpu.kernel private @fold_kernel(%v: !tile_gpu.smem<64x128xbf16 swizzle 128>
 // own at a time; scores stay in registers, and none is selected from among others.
 // CHECK-LABEL: kernel private @selection
 // CHECK-NOT: frag.store
-// CHECK: %[[FIRST:.*]] = tile_gpu.frag.cols %{{.*}} first 0 : <16x64xf32, acc, warp> -> <16x16xf32, acc, warp>
+// CHECK: %[[FLOOR:.*]] = tile_gpu.map
 // CHECK: arith.cmpf ogt
-// CHECK: %[[WAIT:.*]] = tile_gpu.map ins(%[[FIRST]],
+// CHECK: %[[FIRST:.*]] = tile_gpu.frag.cols %{{.*}} first 0 : <16x64xf32, acc, warp> -> <16x16xf32, acc, warp>
+// CHECK: %[[WAIT:.*]] = tile_gpu.map ins(%[[FIRST]], %[[FLOOR]] :
 // CHECK: arith.cmpf ugt
 // CHECK: arith.select
 // CHECK: %[[S:.*]] = tile_gpu.frag.cols %{{.*}} first 16
@@ -296,6 +297,50 @@ tile_gpu.kernel private @selection(%O: memref<?xf32>) {
       %place = arith.sitofp %j : i32 to f32
       tile.yield %next, %place : f32, f32
     } -> !tile.tile<16x1xf32>, !tile.tile<16x1xf32>
+    tile.store vector %r#0, %O[%c0] : !tile.tile<16x1xf32>, memref<?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// Scores that are a number times something are not made but of what is folded, and that
+// they are not -inf is not asked.
+// CHECK-LABEL: kernel private @products
+// CHECK: %[[DOTS:.*]] = tile_gpu.frag.fill
+// CHECK: %[[FLOOR:.*]] = tile_gpu.map
+// CHECK: arith.mulf %{{.*}}, %{{.*}} : f32
+// CHECK: arith.minnumf
+// CHECK: tile_gpu.map ins(%[[DOTS]], %{{.*}} : !tile_gpu.frag<16x16xf32, acc, warp>, !tile_gpu.vec<16xf32, row, warp>)
+// CHECK-NEXT: ^bb0
+// CHECK-NEXT: arith.cmpf ugt
+// CHECK-NOT: arith.cmpf une
+// CHECK: scf.while
+// CHECK: arith.mulf
+// CHECK: arith.maximumf
+// CHECK: tile_gpu.global.store
+tile_gpu.kernel private @products(%O: memref<?xf32>) {
+  tile_gpu.role "compute" warps(1) {
+  ^bb0(%member: i32):
+    %c0 = arith.constant 0 : index
+    %none = arith.constant 0xFF800000 : f32
+    %one = arith.constant 1.0 : f32
+    %scale = arith.constant 0.125 : f32
+    %dots = tile.fill %one : f32 -> !tile.tile<16x16xf32>
+    %m = tile.fill %none : f32 -> !tile.tile<16x1xf32>
+    %s:2 = tile.map ins(%dots : !tile.tile<16x16xf32>) {
+    ^bb0(%i: i32, %j: i32, %x: f32):
+      %y = arith.mulf %x, %scale : f32
+      %live = arith.cmpf une, %y, %none : f32
+      tile.yield %y, %live : f32, i1
+    } -> !tile.tile<16x16xf32>, !tile.tile<16x16xi1>
+    %r:4 = tile.fold scores(%s#0 : !tile.tile<16x16xf32>) live(%s#1 : !tile.tile<16x16xi1>)
+        states(%m, %m, %m, %m : !tile.tile<16x1xf32>, !tile.tile<16x1xf32>, !tile.tile<16x1xf32>, !tile.tile<16x1xf32>)
+        attributes {threshold = 0 : i64} {
+    ^bb0(%i: i32, %j: i32, %x: f32, %best: f32, %at: f32, %y: f32, %z: f32):
+      %next = arith.maximumf %best, %x : f32
+      %place = arith.sitofp %j : i32 to f32
+      tile.yield %next, %place, %y, %z : f32, f32, f32, f32
+    } -> !tile.tile<16x1xf32>, !tile.tile<16x1xf32>, !tile.tile<16x1xf32>, !tile.tile<16x1xf32>
     tile.store vector %r#0, %O[%c0] : !tile.tile<16x1xf32>, memref<?xf32>
     tile_gpu.yield
   }

@@ -16,12 +16,16 @@
 // most such keys has are enough for all rows of a warp. Late keys come alone,
 // so that a turn for each of them would do most of its work for nothing.
 //
+// Elements are compared before they are multiplied by the score's factor, with
+// a number of each row that is known to let in what the threshold does.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ComputeLowering.h"
 #include "attn/Analysis/OnChip.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include <limits>
 
 using namespace mlir;
@@ -116,6 +120,8 @@ struct ThresholdFold {
   VecType places, numbers;
   /// Columns that are looked at together, and those of all.
   int64_t width = ::attn::onchip::slotColumns, numColumns = 0;
+  /// The positive number that makes scores of what is in `scores`.
+  float factor = 1;
 
   Value number(int64_t value) {
     return arith::ConstantIntOp::create(b, loc, b.getI32Type(), value);
@@ -132,21 +138,66 @@ struct ThresholdFold {
     return FragType::get(b.getContext(), type.getRows(), width, element,
                          type.getLayout(), type.getScope());
   }
+  void findFactor();
   void maskScores();
+  Value below(Value number);
   Value floorOf(Value least);
+  Value partAt(int64_t first);
   Value reduce(Value frag, VecType type, int64_t identity,
                function_ref<Value(Value, Value)> combine);
   Value findNext(Value columns);
   Value scoreAt(const Slots &slots, Value column);
-  Value anyPasses(Value part, Value least, Value columns = {});
+  Value anyPasses(Value part, Value floor, Value columns = {});
   Value someTaken(const Slots &slots);
   SmallVector<Value> foldNext(ValueRange states, Value column, Value score);
   SmallVector<Value> drain(ValueRange states, Slots slots);
+  SmallVector<Value> choose(Value condition, ValueRange otherwise,
+                            function_ref<SmallVector<Value>()> then);
   SmallVector<Value> takePart(Value part, int64_t first, ArrayRef<Value> states,
-                              Slots &slots);
+                              Value &floor, Slots &slots);
   SmallVector<Value> build(ArrayRef<Value> initial);
 };
 } // namespace
+
+/// Where scores are a number times something, takes what they are made of.
+void ThresholdFold::findFactor() {
+  auto map = scores.getDefiningOp<MapOp>();
+  if (!map)
+    return;
+  Block &body = map.getBody().front();
+  unsigned number = cast<OpResult>(scores).getResultNumber();
+  auto product =
+      body.getTerminator()->getOperand(number).getDefiningOp<arith::MulFOp>();
+  if (!product)
+    return;
+  auto element = dyn_cast<BlockArgument>(product.getLhs());
+  FloatAttr constant;
+  constexpr unsigned positions = 2;
+  if (!element || element.getOwner() != &body ||
+      element.getArgNumber() < positions ||
+      !matchPattern(product.getRhs(), m_Constant(&constant)))
+    return;
+  Value from = map.getInputs()[element.getArgNumber() - positions];
+  // Its reciprocal is a normal number, too.
+  constexpr float least = 0x1p-60f, most = 0x1p60f;
+  float value = constant.getValue().convertToFloat();
+  if (from.getType() != scores.getType() || !(value >= least && value <= most))
+    return;
+  scores = from;
+  factor = value;
+  // Those that are -inf pass no threshold, without being asked.
+  if (!live || live.getDefiningOp() != map)
+    return;
+  number = cast<OpResult>(live).getResultNumber();
+  auto isLive =
+      body.getTerminator()->getOperand(number).getDefiningOp<arith::CmpFOp>();
+  APFloat dead(0.0f);
+  if (isLive && isLive.getPredicate() == arith::CmpFPredicate::UNE &&
+      isLive.getLhs() == product &&
+      matchPattern(isLive.getRhs(), m_ConstantFloat(&dead)) &&
+      dead.isNegInfinity())
+    live = Value();
+}
 
 /// A dead key has the score -inf, which passes no threshold.
 void ThresholdFold::maskScores() {
@@ -161,20 +212,38 @@ void ThresholdFold::maskScores() {
   scores = map.getResult(0);
 }
 
-/// The threshold; -inf where it is no number or the lowest one, since every key
-/// passes these.
+/// A number that is known to be below `number` over the factor, if there is a
+/// factor.
+Value ThresholdFold::below(Value number) {
+  if (factor == 1)
+    return number;
+  constexpr float part = 0x1p-21f;
+  Value quotient = arith::MulFOp::create(b, loc, number, constant(1 / factor));
+  Value isPositive = arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OGT,
+                                           quotient, constant(0));
+  Value near = arith::SelectOp::create(b, loc, isPositive, constant(1 - part),
+                                       constant(1 + part));
+  Value less = arith::SubFOp::create(
+      b, loc, arith::MulFOp::create(b, loc, quotient, near),
+      constant(std::numeric_limits<float>::min()));
+  // Of an infinite quotient nothing finite is above the threshold.
+  return arith::MinNumFOp::create(b, loc, less,
+                                  constant(std::numeric_limits<float>::max()));
+}
+
+/// What elements have to be above for a threshold; -inf where it is no number
+/// or the lowest one, since every key passes these.
 Value ThresholdFold::floorOf(Value least) {
-  return createMap(b, loc, TypeRange(least.getType()), least,
-                   [&](ValueRange x) {
-                     Value none =
-                         constant(-std::numeric_limits<float>::infinity());
-                     Value lowest =
-                         constant(std::numeric_limits<float>::lowest());
-                     Value isOne = arith::CmpFOp::create(
-                         b, loc, arith::CmpFPredicate::OGT, x[2], lowest);
-                     return SmallVector<Value>{
-                         arith::SelectOp::create(b, loc, isOne, x[2], none)};
-                   })
+  return createMap(
+             b, loc, TypeRange(least.getType()), least,
+             [&](ValueRange x) {
+               Value none = constant(-std::numeric_limits<float>::infinity());
+               Value lowest = constant(std::numeric_limits<float>::lowest());
+               Value isOne = arith::CmpFOp::create(
+                   b, loc, arith::CmpFPredicate::OGT, x[2], lowest);
+               return SmallVector<Value>{
+                   arith::SelectOp::create(b, loc, isOne, below(x[2]), none)};
+             })
       .getResult(0);
 }
 
@@ -237,6 +306,8 @@ SmallVector<Value> ThresholdFold::foldNext(ValueRange states, Value column,
   auto map = createMap(b, loc, results, inputs, [&](ValueRange x) {
     ValueRange old = x.slice(2, states.size());
     Value at = x[2 + states.size()], value = x.back();
+    if (factor != 1)
+      value = arith::MulFOp::create(b, loc, value, constant(factor));
     IRMapping mapping;
     mapping.map(body.getArgument(0), x[0]);
     mapping.map(body.getArgument(1), at);
@@ -255,10 +326,10 @@ SmallVector<Value> ThresholdFold::foldNext(ValueRange states, Value column,
   return SmallVector<Value>(map.getResults());
 }
 
-/// Whether some row of this warp has a key above its threshold in `part`; with
+/// Whether some row of this warp has a key above its floor in `part`; with
 /// slots, one whose slot is taken.
-Value ThresholdFold::anyPasses(Value part, Value least, Value columns) {
-  SmallVector<Value> inputs = {part, floorOf(least)};
+Value ThresholdFold::anyPasses(Value part, Value floor, Value columns) {
+  SmallVector<Value> inputs = {part, floor};
   if (columns)
     inputs.push_back(columns);
   auto some = createMap(b, loc, TypeRange(like(b.getI1Type())), inputs,
@@ -324,47 +395,60 @@ SmallVector<Value> ThresholdFold::drain(ValueRange states, Slots slots) {
   return SmallVector<Value>(loop.getResults().drop_back());
 }
 
+SmallVector<Value>
+ThresholdFold::choose(Value condition, ValueRange otherwise,
+                      function_ref<SmallVector<Value>()> then) {
+  auto branch = scf::IfOp::create(b, loc, otherwise.getTypes(), condition,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(b);
+  b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(b, loc, otherwise);
+  b.setInsertionPointToStart(branch.thenBlock());
+  scf::YieldOp::create(b, loc, then());
+  return SmallVector<Value>(branch.getResults());
+}
+
 /// Puts the keys of a part of the columns, from `first` on, into slots. In most
 /// parts no key passes, and in most others all slots that are wanted are empty.
 SmallVector<Value> ThresholdFold::takePart(Value part, int64_t first,
-                                           ArrayRef<Value> states,
+                                           ArrayRef<Value> states, Value &floor,
                                            Slots &slots) {
   SmallVector<Value> given(states);
-  given.append({slots.columns, slots.scores});
-  auto choose = [&](Value condition, ValueRange otherwise,
-                    function_ref<SmallVector<Value>()> then) {
-    auto branch = scf::IfOp::create(b, loc, otherwise.getTypes(), condition,
-                                    /*withElseRegion=*/true);
-    OpBuilder::InsertionGuard guard(b);
-    b.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(b, loc, otherwise);
-    b.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(b, loc, then());
-    return SmallVector<Value>(branch.getResults());
-  };
-  SmallVector<Value> taken =
-      choose(anyPasses(part, states[threshold]), given, [&] {
-        ArrayRef<Value> kept = ArrayRef(given).drop_back();
-        SmallVector<Value> next =
-            choose(anyPasses(part, states[threshold], slots.columns), kept,
-                   [&] { return drain(states, slots); });
-        auto put = createMap(
-            b, loc, {slots.columns.getType(), slots.scores.getType()},
-            {part, floorOf(next[threshold]), next.back(), slots.scores},
-            [&](ValueRange x) {
-              Value passed = passes(b, loc, x[2], x[3]);
-              Value column = arith::AddIOp::create(b, loc, x[1], number(first));
-              return SmallVector<Value>{
-                  arith::SelectOp::create(b, loc, passed, column, x[4]),
-                  arith::SelectOp::create(b, loc, passed, x[2], x[5])};
-            });
-        next.pop_back();
-        llvm::append_range(next, put.getResults());
-        return next;
-      });
+  given.append({floor, slots.columns, slots.scores});
+  SmallVector<Value> taken = choose(anyPasses(part, floor), given, [&] {
+    ArrayRef<Value> kept = ArrayRef(given).drop_back();
+    SmallVector<Value> next =
+        choose(anyPasses(part, floor, slots.columns), kept, [&] {
+          SmallVector<Value> folded = drain(states, slots);
+          folded.insert(folded.end() - 1, floorOf(folded[threshold]));
+          return folded;
+        });
+    auto put =
+        createMap(b, loc, {slots.columns.getType(), slots.scores.getType()},
+                  {part, next[states.size()], next.back(), slots.scores},
+                  [&](ValueRange x) {
+                    Value passed = passes(b, loc, x[2], x[3]);
+                    Value column =
+                        arith::AddIOp::create(b, loc, x[1], number(first));
+                    return SmallVector<Value>{
+                        arith::SelectOp::create(b, loc, passed, column, x[4]),
+                        arith::SelectOp::create(b, loc, passed, x[2], x[5])};
+                  });
+    next.pop_back();
+    llvm::append_range(next, put.getResults());
+    return next;
+  });
   slots.scores = taken.pop_back_val();
   slots.columns = taken.pop_back_val();
+  floor = taken.pop_back_val();
   return taken;
+}
+
+/// The columns from `first` on that are looked at together.
+Value ThresholdFold::partAt(int64_t first) {
+  if (width == numColumns)
+    return scores;
+  return FragColsOp::create(b, loc, like(b.getF32Type()), scores, first);
 }
 
 SmallVector<Value> ThresholdFold::build(ArrayRef<Value> initial) {
@@ -372,35 +456,26 @@ SmallVector<Value> ThresholdFold::build(ArrayRef<Value> initial) {
   numColumns = type.getCols();
   if (numColumns % width)
     width = numColumns;
+  findFactor();
   maskScores();
   SmallVector<Value> states(initial);
-  auto partAt = [&](int64_t first) -> Value {
-    if (width == numColumns)
-      return scores;
-    return FragColsOp::create(b, loc, like(b.getF32Type()), scores, first);
-  };
+  Value floor = floorOf(states[threshold]);
   // All slots are empty at first.
   Value part = partAt(0);
-  Value columns = createMap(b, loc, TypeRange(like(b.getI32Type())),
-                            {part, floorOf(states[threshold])},
-                            [&](ValueRange x) {
-                              return SmallVector<Value>{arith::SelectOp::create(
-                                  b, loc, passes(b, loc, x[2], x[3]), x[1],
-                                  number(numColumns))};
-                            })
-                      .getResult(0);
+  Value columns =
+      createMap(
+          b, loc, TypeRange(like(b.getI32Type())), {part, floor},
+          [&](ValueRange x) {
+            return SmallVector<Value>{arith::SelectOp::create(
+                b, loc, passes(b, loc, x[2], x[3]), x[1], number(numColumns))};
+          })
+          .getResult(0);
   Slots slots = {columns, part};
   for (int64_t first = width; first < numColumns; first += width)
-    states = takePart(partAt(first), first, states, slots);
-  Value some = someTaken(slots);
-  auto branch = scf::IfOp::create(b, loc, ValueRange(states).getTypes(), some,
-                                  /*withElseRegion=*/true);
-  OpBuilder::InsertionGuard guard(b);
-  b.setInsertionPointToStart(branch.elseBlock());
-  scf::YieldOp::create(b, loc, states);
-  b.setInsertionPointToStart(branch.thenBlock());
-  scf::YieldOp::create(b, loc, ArrayRef(drain(states, slots)).drop_back());
-  return SmallVector<Value>(branch.getResults());
+    states = takePart(partAt(first), first, states, floor, slots);
+  return choose(someTaken(slots), states, [&] {
+    return SmallVector<Value>(ArrayRef(drain(states, slots)).drop_back());
+  });
 }
 
 LogicalResult ComputeLowering::lowerThresholdFold(tile::FoldOp op,
