@@ -26,21 +26,26 @@ def _insertions(count: int) -> Tuple[list, list]:
     """Lines that insert b's keys into a's, and the names of what there is then.
 
     The n-th of b is in no place before the n-th. Comparisons do not wait for each
-    other, and those of keys that are not there fold away: lift has one.
+    other, and those of keys that are not there fold away: lift has one. The first is
+    not asked whether it is there: its score is in no list's way where it is not.
     """
     lines: list = []
     have = [("%%as%d" % i, "%%ap%d" % i) for i in range(count)]
     for n in range(count):
         score, place = "%%bs%d" % n, "%%bp%d" % n
         there = "%%t%d" % n
-        lines.append("%s = arith.cmpf oge, %s, %%zero : f32" % (there, place))
+        if n:
+            lines.append("%s = arith.cmpf oge, %s, %%zero : f32" % (there, place))
         larger = {}
         for at in range(n, count):
-            larger[at] = "%%l%d_%d" % (n, at)
-            lines.append("%%g%d_%d = arith.cmpf ogt, %s, %s : f32"
-                         % (n, at, score, have[at][0]))
-            lines.append("%s = arith.andi %s, %%g%d_%d : i1"
-                         % (larger[at], there, n, at))
+            larger[at] = greater = "%%l%d_%d" % (n, at)
+            if n:
+                greater = "%%g%d_%d" % (n, at)
+            lines.append("%s = arith.cmpf ogt, %s, %s : f32"
+                         % (greater, score, have[at][0]))
+            if n:
+                lines.append("%s = arith.andi %s, %s : i1"
+                             % (larger[at], there, greater))
         after = list(have)
         for at in range(n, count):
             new = score, place
@@ -61,6 +66,7 @@ def _monoid(count: int) -> str:
 
     A place that no key has yet is -3.40282347e+38 and the key -1. A key that a bias of
     finfo.min leaves such a score is there all the same: one ulp above.
+    Keys that are dead are not lifted.
     """
     names = ["%s%d" % (x, i) for i in range(count) for x in "sp"]
     types = ", ".join(["f32"] * len(names))
@@ -85,11 +91,8 @@ def _monoid(count: int) -> str:
     %s
     attn.yield %s, %%x : %s, f32 }
   lift { ^bb0(%%s: f32, %%j: i32): %s
-    %%there = arith.cmpf ogt, %%s, %%inf : f32
-    %%number = arith.sitofp %%j : i32 to f32
-    %%place = arith.select %%there, %%number, %%no : f32
-    %%seen = arith.maximumf %%s, %%least : f32
-    %%score = arith.select %%there, %%seen, %%none : f32
+    %%place = arith.sitofp %%j : i32 to f32
+    %%score = arith.maximumf %%s, %%least : f32
     attn.yield %s, %%zero : %s, f32 }
   finalize { ^bb0(%s, %%x: f32):
     %%zero = arith.constant 0.0 : f32 %%inf = arith.constant 0xFF800000 : f32

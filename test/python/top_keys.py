@@ -58,9 +58,11 @@ def check_smallest_scores(count=3):
     assert (places[:, :, 29] == -1).all() and np.isneginf(scores[:, :, 29]).all()
 
 
-def check(count, heads, rows, keys, depth, live=None, dtype="f4", **more):
+def check(count, heads, rows, keys, depth, live=None, dtype="f4", below=False, **more):
     q = rng.standard_normal((2, heads, rows, depth)).astype(dtype)
     k = rng.standard_normal((2, 1, keys, depth)).astype(dtype)
+    if below:
+        q, k = abs(q), -abs(k)
     q[0, 0, rows // 2] = 0  # all scores are equal: the first keys win
     k[1, 0, keys // 2:] = k[1, 0, : keys - keys // 2]  # each score comes twice
     s = q.astype("f8") @ k.astype("f8").swapaxes(-1, -2) / np.sqrt(depth)
@@ -106,6 +108,7 @@ if emulated:
     check(8, 1, rows=100, keys=int(rng.integers(130, 500)), depth=64, dtype="f2")
     check(3, 2, live=j <= i, causal="top_left", dtype="f2", **few)
     check(4, 1, rows=70, keys=256, depth=64, dtype="f2")
+    check(8, 1, rows=70, keys=256, depth=64, dtype="f2", below=True)
 else:
     check(1, 3, **few)
     check(32, 1, **few)
