@@ -773,9 +773,8 @@ LogicalResult mlir::tile::lowerFill(VectorContext &ctx, FillOp op) {
     return success();
   }
   ctx.loop(type.getRows(), 1, loc, [&](Value r) {
-    ctx.loop(extent, width, loc, [&](Value c) {
-      ctx.storeVector(vector, out, {r, c});
-    });
+    ctx.loop(extent, width, loc,
+             [&](Value c) { ctx.storeVector(vector, out, {r, c}); });
   });
   return success();
 }

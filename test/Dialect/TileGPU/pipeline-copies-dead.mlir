@@ -9,7 +9,7 @@
 // CHECK: tile_gpu.role "compute" warps(1)
 // CHECK-NOT: !tile_gpu.frag
 // CHECK: memref.store
-// CHECK: tile_gpu.kernel private @attention_kernel3(
+// CHECK: tile_gpu.return
 // VALUES: ok
 
 func.func @attention(%q: tensor<?x?x?x80xf16>,

@@ -402,13 +402,15 @@ def TileGpuReadTablesAheadPass
     #     %c64 = arith.constant 64 : index
     #     %c16 = arith.constant 16 : index
     #     %zero = arith.constant 0 : index
-    %first = arith.divui %c0, %c64 : index
+    # %page = arith.constant 64 : index
+    %first = arith.divui %c0, %page : index
     # %c1 = arith.constant 1 : index
     # %dim = memref.dim %table, %c1 : memref<?x?xi32>
     # %end = arith.index_cast %dim : index to i32
     # %e0 = arith.index_cast %first : index to i32
     %entries = tile_gpu.global.load %table[%b, %e0] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
-    # %second = arith.addi %first, %c16 : index
+    # %count = arith.constant 16 : index
+    # %second = arith.addi %first, %count : index
     # %e1 = arith.index_cast %second : index to i32
     %behind = tile_gpu.global.load %table[%b, %e1] rows(%end) : memref<?x?xi32> -> !tile_gpu.vec<16xi32, row, warp>
     scf.for %i = %c0 to %n step %c128 iter_args(%use = %b, %now = %entries, %later = %behind)
