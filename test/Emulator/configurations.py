@@ -53,8 +53,8 @@ def cover(kernels):
     return chosen
 
 
-def small(options):
-    """The options at sizes of a few tiles."""
+def small(options, schedule):
+    """The options at sizes of a few tiles: tiles of a head group's rows are short."""
     given = [o for o in options.split(",") if not o.startswith(("sq=", "sk="))]
     given = [o.replace("window=1023:0", "window=70:0") for o in given]
     said = dict(o.split("=") for o in given if o)
@@ -62,7 +62,7 @@ def small(options):
     sk = 150 if "sequences" in names else 220
     if "page" in names and "lengths" not in names:
         sk = -(-sk // int(said["page"])) * int(said["page"])
-    given += ["sq=150", "sk=%d" % sk]
+    given += ["sq=%d" % (21 if "block_q = 8" in schedule else 150), "sk=%d" % sk]
     if "hq" not in names:
         given.append("hq=2")
     return ",".join(given)
@@ -87,7 +87,7 @@ def run(tools, schedules, kernel):
     if "program=" in options:
         command += program(options)
     else:
-        command += ["--attention", small(options)]
+        command += ["--attention", small(options, schedule)]
     if schedule:
         command += ["--schedule", f"#attn.schedule<{schedule}>"]
     done = subprocess.run(command, capture_output=True, text=True,
