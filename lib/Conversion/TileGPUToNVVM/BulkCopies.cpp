@@ -93,28 +93,43 @@ static Value readEntry(KernelContext &k, RingLoadOp op, Value position) {
   return e.load(e.i32, k.elementPointer(op.getTable(), {sequence, entry}));
 }
 
+namespace {
+/// How the boxes of pages that a tile is copied from lie in the tile.
+struct PagedTile {
+  explicit PagedTile(RingLoadOp op)
+      : tile(op.getTile().getType()), columns(panelColumns(tile)),
+        rows(cast<TensorMapType>(op.getSource().getType()).getBox().getRows()),
+        boxes(tile.getRows() / rows), panels(tile.getStoredCols() / columns) {
+    int64_t unit = tile.getSwizzle() ? tile.getSwizzle() : tile.getRowBytes();
+    panelBytes = tile.getBoxRows() * unit;
+    // A box has panels of its own, or rows of the tile's.
+    boxBytes = rows * (tile.getBoxes() == 1 ? unit : tile.getRowBytes());
+  }
+
+  SmemType tile;
+  /// Of a panel and of a box; the boxes of the tile, and the panels of a box.
+  int64_t columns, rows, boxes, panels;
+  /// From one panel, and from one box, to the next.
+  int64_t panelBytes, boxBytes;
+};
+} // namespace
+
 /// Copies the panels of boxes whose pages the warp has read, all by one thread:
 /// of so few, lanes that take turns are no faster.
-static void copyFewPanels(KernelContext &k, RingLoadOp op) {
+static void copyFewPanels(KernelContext &k, RingLoadOp op,
+                          const PagedTile &paged) {
   Emitter &e = k.e;
-  SmemType tile = op.getTile().getType();
-  SmemType box = cast<TensorMapType>(op.getSource().getType()).getBox();
-  int64_t columns = panelColumns(tile), rows = box.getRows();
-  int64_t panels = tile.getStoredCols() / columns;
-  int64_t unit = tile.getSwizzle() ? tile.getSwizzle() : tile.getRowBytes();
-  int64_t boxBytes = rows * (tile.getBoxes() == 1 ? unit : tile.getRowBytes());
   Values indices = k.flat(op.getIndices());
   Value first = indices[2], column = indices[3];
-  for (int64_t number = 0; number < tile.getRows() / rows; ++number) {
+  for (int64_t number = 0; number < paged.boxes; ++number) {
     indices[0] = takeEntry(k, op, e.c32(number));
-    indices[2] = e.urem(e.add(first, number * rows), *op.getPage());
-    for (int64_t panel = 0; panel < panels; ++panel) {
+    indices[2] = e.urem(e.add(first, number * paged.rows), *op.getPage());
+    for (int64_t panel = 0; panel < paged.panels; ++panel) {
       PanelCopy copy;
       copy.predicate = k.role.elected;
-      copy.address =
-          e.add(k.scalar(op.getTile()),
-                number * boxBytes + panel * tile.getBoxRows() * unit);
-      indices[3] = e.add(column, panel * columns);
+      copy.address = e.add(k.scalar(op.getTile()),
+                           number * paged.boxBytes + panel * paged.panelBytes);
+      indices[3] = e.add(column, panel * paged.columns);
       copy.indices = indices;
       copyPanel(k, op, copy);
     }
@@ -124,42 +139,36 @@ static void copyFewPanels(KernelContext &k, RingLoadOp op) {
 /// Each lane finds the page of a panel of a box, and copies that.
 static void lowerPagedLoad(KernelContext &k, RingLoadOp op) {
   Emitter &e = k.e;
-  SmemType tile = op.getTile().getType();
-  SmemType box = cast<TensorMapType>(op.getSource().getType()).getBox();
-  int64_t columns = panelColumns(tile), rows = box.getRows();
-  int64_t panels = tile.getStoredCols() / columns;
-  int64_t count = tile.getRows() / rows * panels;
-  int64_t unit = tile.getSwizzle() ? tile.getSwizzle() : tile.getRowBytes();
+  PagedTile paged(op);
+  int64_t count = paged.boxes * paged.panels;
   auto acquire = op.getTile().getDefiningOp<RingAcquireOp>();
   int64_t blocks = k.layout.ring(acquire.getRing())->cluster;
   constexpr int64_t few = 4;
   if (op.getEntries() && blocks == 1 && count <= few)
-    return copyFewPanels(k, op);
+    return copyFewPanels(k, op, paged);
   Values indices = k.flat(op.getIndices());
   Value first = indices[2], column = indices[3];
   for (int64_t done = 0; done < count; done += TargetInfo::warpThreads) {
     Value index = e.add(k.lane, done), isMine = e.lt(index, e.c32(count));
     // One panel comes from one of the blocks, for all of them.
-    Value panel = e.urem(index, panels), number = e.udiv(index, panels);
+    Value panel = e.urem(index, paged.panels);
+    Value number = e.udiv(index, paged.panels);
     if (blocks > 1)
       isMine = e.and_(isMine, e.icmp(LLVM::ICmpPredicate::eq,
                                      e.urem(panel, blocks), blockInCluster(e)));
     if (k.role.scope == Scope::Warpgroup)
       isMine = e.and_(isMine, e.eq(k.role.warpInMember, 0));
-    Value position = e.add(first, e.mul(number, rows));
+    Value position = e.add(first, e.mul(number, paged.rows));
     Value page =
         op.getEntries() ? takeEntry(k, op, number) : readEntry(k, op, position);
     PanelCopy copy;
     copy.predicate = isMine;
-    // A box has panels of its own, or rows of the tile's.
-    int64_t boxRows = tile.getBoxRows();
     copy.address =
-        e.add(e.add(k.scalar(op.getTile()), e.mul(panel, boxRows * unit)),
-              e.mul(number, tile.getBoxes() == 1 ? rows * unit
-                                                 : rows * tile.getRowBytes()));
+        e.add(e.add(k.scalar(op.getTile()), e.mul(panel, paged.panelBytes)),
+              e.mul(number, paged.boxBytes));
     indices[0] = page;
     indices[2] = e.urem(position, *op.getPage());
-    indices[3] = e.add(column, e.mul(panel, columns));
+    indices[3] = e.add(column, e.mul(panel, paged.columns));
     copy.indices = indices;
     copyPanel(k, op, copy);
   }
