@@ -35,13 +35,13 @@ def TileGpuSpecializeWarpsPass
     keys, and half the scores to mask and to exponentiate. The first step has
     two forms for that, up to the weights, those of a half filled up with zeros
     (`tile.pad`); the last one comes behind the last loop. Where a tile has no more
-    keys than a warpgroup has rows, bounds leave out whole steps: the warpgroup then
-    has the loops of its own keys, and releases the slots ahead of these and behind
-    them. Queries, keys and values get as many slots as the shared memory holds
-    beside the results. Each warpgroup has slots of queries of its own, with its
-    rows (`members` of the ring), since warpgroups begin and end their work tiles at
-    different times. What a map makes
-    of queries alone is made in shared memory (`tile_gpu.smem.map`), and not at all
+    keys than a warpgroup has rows, bounds leave out whole steps: each of two
+    warpgroups then has the loops of its own keys, and releases the slots ahead of
+    these and behind them. Queries, keys and values get as many slots as the shared
+    memory holds beside the results. Each warpgroup has slots of queries of its own,
+    with its rows (`members` of the ring), since warpgroups begin and end their work
+    tiles at different times. What a map makes of queries alone is made in shared
+    memory (`tile_gpu.smem.map`), and not at all
     where it multiplies by a number that turns out to be 1. If the table
     of ramps (`tile_gpu.smem.ramp`) does not fit in shared memory, linear biases
     are added by maps instead. Rows of values that lie beyond a load's bounds,
