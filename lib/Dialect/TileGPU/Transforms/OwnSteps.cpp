@@ -52,8 +52,8 @@ static void hoistScalars(scf::ForOp loop) {
 }
 
 OwnSteps OwnSteps::find(tile::KernelOp kernel, const RolesPlan &plan) {
-  // Every warpgroup more needs bounds more, which who draws the items holds, and
-  // leaves fewer registers to each: of three and of four the kernels spill.
+  // Every warpgroup more needs bounds more, which who draws the items holds,
+  // and leaves fewer registers to each: of three and of four the kernels spill.
   if (!plan.halves || plan.keyWarps || plan.keyParts > 1 ||
       plan.rowMembers() != 2 || plan.keysOfStep() > plan.rows)
     return {};
