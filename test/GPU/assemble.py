@@ -1,13 +1,16 @@
 #!/usr/bin/env python3
-"""Assembles every kernel of configurations.txt with ptxas.
+"""Assembles the kernels of configurations.txt with ptxas.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 
-    test/GPU/assemble.py [--jobs N] [--cache FOLDER] [--only TEXT] [--part I/N]
-        [--verbose]
-    test/GPU/assemble.py --account [--jobs N] [--only TEXT] [--verbose]
+    test/GPU/assemble.py [--all] [--jobs N] [--cache FOLDER] [--only TEXT]
+        [--part I/N] [--verbose]
+    test/GPU/assemble.py --account [--all] [--jobs N] [--only TEXT] [--verbose]
     test/GPU/assemble.py --count
+
+Of each line of three groups and more, the targets among them, as few combinations
+as hold every pair of alternatives, and with --all each combination.
 
 A kernel fails where it does not compile or assemble, where ptxas warns that it
 serialises products or gives up registers of roles, and where it spills more
@@ -41,8 +44,30 @@ TABLE = os.path.join(FOLDER, "configurations.txt")
 PROGRAMS = os.path.join(os.path.dirname(FOLDER), "Package", "programs")
 
 
-def read_table(path):
-    """(bytes that may be spilled or None, target, options) of each kernel."""
+def hold_pairs(groups):
+    """Few combinations of one alternative of each group: all pairs of alternatives
+    of two groups occur, those that bring the most new ones first."""
+
+    def pairs(combination):
+        return set(itertools.combinations(enumerate(combination), 2))
+
+    combinations = list(itertools.product(*groups))
+    left = set().union(*map(pairs, combinations))
+    chosen = []
+    while left or not chosen:
+        chosen.append(max(combinations, key=lambda c: len(pairs(c) & left)))
+        left -= pairs(chosen[-1])
+    return chosen
+
+
+def hold_all(groups):
+    """Every combination of one alternative of each group."""
+    return itertools.product(*groups)
+
+
+def read_table(path, select=hold_all):
+    """(bytes that may be spilled or None, target, options) of each kernel of the
+    combinations that `select` takes of a line's groups."""
     kernels = []
     with open(path) as table:
         lines = [line.split("#")[0].strip() for line in table]
@@ -52,7 +77,7 @@ def read_table(path):
         if len(kind) != 1 or name not in ("fast", "any"):
             sys.exit("expected a line of class fast or any, but got '%s'" % line)
         limit = int(allowed or 0) if name == "fast" else None
-        for target, *choice in itertools.product(targets, *groups):
+        for target, *choice in select([targets, *groups]):
             said = {}
             for alternative in choice:
                 if alternative != "-":
@@ -176,6 +201,7 @@ def part(text):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--all", action="store_true")
     parser.add_argument("--jobs", type=int, default=2)
     parser.add_argument("--cache")
     parser.add_argument("--only", default="",
@@ -186,7 +212,8 @@ def main():
     parser.add_argument("--account", action="store_true")
     parser.add_argument("--count", action="store_true")
     options = parser.parse_args()
-    kernels = [k for k in dict.fromkeys(read_table(TABLE))
+    select = hold_all if options.all else hold_pairs
+    kernels = [k for k in dict.fromkeys(read_table(TABLE, select))
                if options.only in "%s %s" % k[1:]]
     number, of = options.part
     kernels = kernels[number - 1 :: of]
