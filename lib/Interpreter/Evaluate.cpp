@@ -21,10 +21,11 @@ using ::attn::ReferenceValue;
 using ::attn::support::Failure;
 using ::attn::support::Result;
 
+namespace attn {
 Result<std::vector<ReferenceValue>>
-attn::evaluateText(std::string_view source, const std::string &entry,
-                   const std::vector<ReferenceValue> &inputs,
-                   const ReferenceOptions &options) {
+evaluateText(std::string_view source, const std::string &entry,
+             const std::vector<ReferenceValue> &inputs,
+             const ReferenceOptions &options) {
   DialectRegistry registry;
   registerAllDialects(registry);
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
@@ -66,3 +67,4 @@ attn::evaluateText(std::string_view source, const std::string &entry,
     return fail("the function could not be evaluated");
   return std::move(*results);
 }
+} // namespace attn

@@ -1,1 +1,1 @@
-// Compiled once to hold the precompiled MLIR headers; see AttnLibrary.cmake.
+// Compiled once for each set of precompiled headers; see AttnLibrary.cmake.
