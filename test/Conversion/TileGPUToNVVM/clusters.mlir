@@ -152,19 +152,38 @@ tile_gpu.kernel private @release_all(%tickets: memref<1xi32>, %n: i32, %mk: !map
 module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: llvm.func @merged
 // CHECK-SAME: nvvm.cluster_dim = array<i32: 2, 1, 1>
+// CHECK-DAG: %[[ONE:.*]] = llvm.mlir.constant(1 : i32) : i32
+// Barriers of the states (full, read) and of the drawn number (full, read).
+// CHECK: llvm.add %[[BASE:.*]], %[[STATES:.*]] : i32
+// CHECK-NEXT: mbarrier.init
+// CHECK-NEXT: llvm.add %[[BASE]], %[[STATES_READ:.*]] : i32
+// CHECK-NEXT: mbarrier.init
+// CHECK-NEXT: llvm.add %[[BASE]], %[[NUMBER:.*]] : i32
+// CHECK-NEXT: mbarrier.init
+// CHECK-NEXT: llvm.add %[[BASE]], %[[NUMBER_READ:.*]] : i32
+// CHECK-NEXT: mbarrier.init
 // CHECK: llvm.nvvm.barrier.cluster.wait
 // No barrier ends the kernel: the warp that draws waits in block 0 until its numbers
 // have been read. It may be two turns ahead of the states, and knows no phase of theirs.
 // CHECK-NOT: barrier.cluster
 // CHECK-NOT: mbarrier.try_wait.parity.acquire.cluster
-// CHECK: read.ptx.sreg.cluster.ctarank
+// CHECK: %[[BEFORE:.*]] = llvm.xor %{{.*}}, %[[ONE]] : i32
+// CHECK-NEXT: %[[RANK:.*]] = llvm.call_intrinsic "llvm.nvvm.read.ptx.sreg.cluster.ctarank"
+// CHECK-NEXT: %[[DREW:.*]] = llvm.icmp "eq" %[[RANK]], %{{.*}} : i32
+// CHECK-NEXT: llvm.cond_br %[[DREW]], ^[[LISTEN:.*]], ^[[END:.*]]
 // CHECK: atom.relaxed.gpu.global.inc.u32
 // CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
-// CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
-// CHECK: llvm.return
+// CHECK: ^[[LISTEN]]:
+// CHECK-NEXT: %[[READ:.*]] = llvm.add %[[BASE]], %[[NUMBER_READ]] : i32
+// CHECK-NEXT: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64{{.*}} %[[READ]], %[[BEFORE]] :
+// CHECK-NEXT: llvm.br ^[[END]]
+// CHECK-NEXT: ^[[END]]:
+// CHECK-NEXT: llvm.return
 // Warps that store states wait until what they stored last has been read.
-// CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
-// CHECK: llvm.return
+// CHECK: %[[LAST:.*]] = llvm.xor %{{.*}}, %[[ONE]] : i32
+// CHECK-NEXT: %[[SENT:.*]] = llvm.add %[[BASE]], %[[STATES_READ]] : i32
+// CHECK-NEXT: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64{{.*}} %[[SENT]], %[[LAST]] :
+// CHECK-NEXT: llvm.return
 // What this block stored before has been read.
 // CHECK: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64
 // CHECK: mapa.shared::cluster.u32
