@@ -722,3 +722,42 @@ func.func @aggregate_c17_general(%q: tensor<?x?x?x64xf32>) {
     } -> tensor<?x?x?x64xf32>
   return
 }
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value, value) outputs("o", "p") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s, %s : f32, f32
+  }
+  finalize {
+  ^bb0(%a: f32, %b: f32):
+    attn.yield %a, %b : f32, f32
+  }
+}
+
+func.func @values_of_one_type(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>, %w: tensor<?x?x?x64xbf16>) {
+  // expected-error@+1 {{expected all values to have the element type of the first, 'f32', but got 'bf16'}}
+  %o:2 = attn.aggregate @sum scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v, %w : tensor<?x?x?x64xf32>, tensor<?x?x?x64xbf16>)
+      -> tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @held_samples(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected held_samples with listed_keys only}}
+  %o = attn.aggregate @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>) {held_samples} -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @cascade(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected cascade and cascade_levels together, and no top-left diagonal}}
+  %o = attn.aggregate @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>) {cascade_levels = 2 : i64} -> tensor<?x?x?x64xf32>
+  return
+}

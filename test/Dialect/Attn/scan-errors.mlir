@@ -330,3 +330,13 @@ func.func @scan_c10_values_first(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf
       -> tensor<?x?x?x32xf32>
   return
 }
+
+// -----
+
+func.func @scan_c10_pool(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v: tensor<?x?x?x32xf32>, %s: tensor<?x?x16x32xf32>) {
+  %pool = arith.negf %s : tensor<?x?x16x32xf32>
+  // expected-error@+1 {{expected a pool to be an argument of the function}}
+  %o = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>) values(%v : tensor<?x?x?x32xf32>) slots(%pool : tensor<?x?x16x32xf32>)
+      -> tensor<?x?x?x32xf32>
+  return
+}

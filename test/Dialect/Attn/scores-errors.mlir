@@ -33,3 +33,41 @@ func.func @decisions(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>) -> tens
       {exponent = #attn.exponent<fused>} -> tensor<?x?x?x?xf32>
   return %s : tensor<?x?x?x?xf32>
 }
+
+// -----
+
+func.func @values(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>) -> tensor<?x?x?x?xf32> {
+  // expected-error @below {{expected no values, and no regions but 'score' and 'mask'}}
+  %s = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
+      values(%k : tensor<?x?x?x64xf16>) -> tensor<?x?x?x?xf32>
+  return %s : tensor<?x?x?x?xf32>
+}
+
+// -----
+
+func.func @side(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>) -> tensor<?x?x?x?xf32> {
+  // expected-error @below {{expected dense queries and keys, and side = keys}}
+  %s = attn.scores @softmax scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
+      {side = #attn.side<queries>} -> tensor<?x?x?x?xf32>
+  return %s : tensor<?x?x?x?xf32>
+}
+
+// -----
+
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%acc: f32):
+    attn.yield %acc : f32
+  }
+}
+
+func.func @count(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>) {
+  // expected-error @below {{expected a result for each score that the lift of @sum takes, 1, but got 2}}
+  %s:2 = attn.scores @sum scores(%q, %k : tensor<?x?x?x64xf16>, tensor<?x?x?x64xf16>)
+      -> tensor<?x?x?x?xf32>, tensor<?x?x?x?xf32>
+  return
+}

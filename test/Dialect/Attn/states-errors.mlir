@@ -422,3 +422,13 @@ func.func @finalize_c4(%a: tensor<?x?x?x64xf32>) {
   %o = attn.finalize @sum(%a : tensor<?x?x?x64xf32>) -> tensor<?x?x?x?xf32>
   return
 }
+
+// -----
+
+func.func @partial_decisions(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>, %v: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{expected listed_keys, part_keys, dead_is_zero, dead_by_element and any_order on attn.aggregate only}}
+  %o:3 = attn.partial @softmax scores(%q, %k : tensor<?x?x?x64xf32>, tensor<?x?x?x64xf32>)
+      values(%v : tensor<?x?x?x64xf32>) {splits = 4 : i64, any_order}
+      -> tensor<4x?x?x?xf32>, tensor<4x?x?x?x64xf32>, tensor<4x?x?x?xf32>
+  return
+}

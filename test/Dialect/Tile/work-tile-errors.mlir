@@ -86,3 +86,14 @@ tile.kernel @counted_sequences(%n: index, %cu: memref<?xi32>, %block: index) {
   %b, %h, %t, %p = tile.work_tile %block in_order varlen(%cu : memref<?xi32>, %n) counts(%cu : memref<?xi32>) block_q(64) heads(%n) tiles(%n) parts(%n)
   tile.return
 }
+
+// -----
+
+func.func @nested(%p: i1) attributes {tile.plan} {
+  scf.if %p {
+    // expected-error@+1 {{expected to be at the top level of a function}}
+    tile.dispatch %p to @other
+  }
+  return
+}
+func.func private @other(i1) attributes {tile.plan}

@@ -236,3 +236,19 @@ func.func @multiply_add_integers(%a: !tile_gpu.smem<16x64xf32>, %b: !tile_gpu.sm
   %t = tile_gpu.mma.sync %a, %b, %c : !tile_gpu.smem<16x64xf32>, !tile_gpu.smem<64x64xi32 swizzle 128> -> !tile_gpu.frag<16x64xf32, acc, warp>
   return
 }
+
+// -----
+
+func.func @any_by_rows(%v: !tile_gpu.vec<64xi1, col, warp>) {
+  // expected-error @below {{expected rows to ask about apart, but got '!tile_gpu.vec<64xi1, col, warp>'}}
+  %r = tile_gpu.any %v by_rows : !tile_gpu.vec<64xi1, col, warp>
+  return
+}
+
+// -----
+
+func.func @store_place(%f: !tile_gpu.frag<64x64xf32, acc>, %t: !tile_gpu.smem<64x64xf32>, %c: i32) {
+  // expected-error @below {{expected a column where there is a row, and a row where there is a column}}
+  "tile_gpu.frag.store"(%f, %t, %c) {operandSegmentSizes = array<i32: 1, 1, 1, 0>} : (!tile_gpu.frag<64x64xf32, acc>, !tile_gpu.smem<64x64xf32>, i32) -> ()
+  return
+}

@@ -468,3 +468,29 @@ tile_gpu.kernel @argument(%t: !t, %m: memref<?x?xf32>) {
   }
   tile_gpu.return
 }
+
+// -----
+
+!half = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!c = !tile_gpu.frag<64x64xf32, acc>
+!t = !tile_gpu.token<64x64xf32>
+
+// A branch gives a token on.
+tile_gpu.kernel @branch(%k: !half, %p: i1, %m: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : i32
+  tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %t = tile_gpu.mma.issue %k, %k : !half, !half -> !t
+    %u = scf.if %p -> !t {
+      // expected-error @below {{uses a token; expected mma.wait or a loop that carries it}}
+      scf.yield %t : !t
+    } else {
+      %other = tile_gpu.mma.issue %k, %k : !half, !half -> !t
+      scf.yield %other : !t
+    }
+    %s = tile_gpu.mma.wait %u pending(0) : !t
+    tile_gpu.global.store %s, %m[%c0, %c0] : !c, memref<?x?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
