@@ -170,15 +170,22 @@ def AttnAggregateToScanPass
   let description = [{
     Expects: `attn.aggregate` whose monoids obey their laws, and a target.
 
-    Produces: on CPUs an `attn.scan` in the place of each aggregate of one dot,
-    one value and one output, of plain tensors and without `init`, `factor` and
-    schedule, whose monoid is a sum (`cocycle` without statistics) or a `suffix` with gates
-    exp of a sum; whose weight is the dot, or that times a constant or a captured
-    scalar; whose gate is the element (b, h, j) of a capture; whose mask is
-    `j <= i` or absent, without gates; and whose output is the sum as it is. Where
-    query heads may share a key head, each has a state, with its gates. Its time grows with the keys, and no longer
-    with the pairs of rows and keys: where a number of them is known, there have to
-    be enough for that to pay, 385 at 128 channels.
+    Produces: on CPUs an `attn.scan` in place of each aggregate that is one. Its time
+    grows with the number of keys, and not with that of pairs of rows and keys. An
+    aggregate qualifies if
+
+    - it has one dot, one value and one output, on plain tensors, and no `init`,
+      `factor` or schedule;
+    - its monoid is a sum (`cocycle` without statistics), or a `suffix` whose gates are
+      exp of a sum;
+    - a weight is the dot, or the dot times a constant or a captured scalar;
+    - a gate is the element (b, h, j) of a capture;
+    - its mask is `j <= i`, or absent if there are no gates;
+    - its output is the sum itself; and
+    - it has enough keys for that to pay, if their number is known: 385 at 128
+      channels.
+
+    Query heads that share a key head have a state each, with their own gates.
 
     Example:
 
@@ -234,38 +241,47 @@ def AttnDifferentiatePass : Pass<"attn-differentiate", "::mlir::ModuleOp"> {
 
     Produces: behind each such function @f
 
-    - `@f_forward`, which also returns the state of each row that the backward
-      reads: statistics and unit components, in order;
-    - `@f_backward`, which takes the arguments of @f, that state, the results
-      that it reads, and a cotangent for each result, and returns a gradient for
-      each input: for each query operand, then for keys, values and captures in
-      the order of the arguments.
+    - `@f_forward`, which also returns what the backward reads of each row's state:
+      statistics and unit components, in order;
+    - `@f_backward`, which takes the arguments of @f, that state, the results that it
+      reads, and a cotangent for each result, and returns a gradient for each input:
+      for each query operand, then for keys, values and captures in the order of the
+      arguments.
 
-    Gradients of queries are an `attn.aggregate` over keys, of keys and values
-    one over queries; their score regions recompute a pair's weights from the
-    row's statistics, and go back through them (docs/Gradients.md). The gradient
-    of a capture is what each row has of it (each key where it is read by j and
-    not by h or i), to be added up by the caller over what it repeats along. What
-    is read by rows and keys both, or at computed indices, has its elements of 128
-    keys in `@f_pairs`; where indices are computed of the distance of row and key,
-    and nothing else is read by pairs, `@f_distances` gives the sums along diagonals,
-    but for pairs so far apart that all of them read one element: what these give it
-    is what rows have of "table[255]". `attn.gradients` names on each function what its results
-    are: "bias[h,i,j]" is read at [h, i, j]; "table[*]" at an index that is
-    computed, and that the result behind it, "#index", holds.
+    Gradients of queries are an `attn.aggregate` over keys, those of keys and values
+    one over queries. Their score regions compute a pair's weight again from the row's
+    statistics, and go back through it (docs/Gradients.md).
 
-    Of `suffix` and `prefix` monoids `@f_backward` and `@f_pairs` are about a block of
-    128 keys or fewer, from `first_key` on. They take, beside the above, what
-    `@f_states` gives for the block, and what the caller adds up of its sums over
-    other blocks: of the statistics of the keys whose gates scale this block's weights
-    (`later0`, or `earlier0` for a prefix), and of weights times their cotangents of
-    the keys on the other side (`rest`). `@f_states` takes two matrices of 128 rows
-    and columns, 1 at [l, j] for l > j (`is_later`) and for l < j (`is_earlier`).
-    Gradients of queries are f32, to be added up over blocks.
+    *Captures.* The gradient of a capture is returned for each row (for each key, where
+    the capture is read by j and by neither h nor i). The caller adds it up over what
+    the capture repeats along. Two functions more are for captures that both rows and
+    keys read, or that are read at computed indices:
 
-    With `inputs` these arguments alone are differentiated; with `replace` @f
-    goes. Where @f has `attn.any_order`, the sums that give gradients have it, too:
-    they may be added up in any order.
+    - `@f_pairs` gives the elements of 128 keys.
+    - `@f_distances` gives sums along diagonals, where indices are computed from the
+      distance of row and key and nothing else is read by pairs. Pairs so far apart
+      that all of them read one element are not in these sums; theirs is what rows
+      give for "table[255]".
+
+    `attn.gradients` names on each function what its results are: "bias[h,i,j]" is read
+    at [h, i, j]; "table[*]" at a computed index, which the result behind it, "#index",
+    holds.
+
+    *Suffix and prefix monoids.* `@f_backward` and `@f_pairs` are about a block of at
+    most 128 keys, from `first_key` on. Beside the above they take what `@f_states`
+    gives for the block, and two sums over other blocks, which the caller adds up:
+
+    - `later0` (`earlier0` for a prefix): of the statistics of the keys whose gates scale
+      this block's weights;
+    - `rest`: of weights times their cotangents, of the keys on the other side.
+
+    `@f_states` takes two matrices of 128 rows and columns, which are 1 at [l, j] for
+    l > j (`is_later`) and for l < j (`is_earlier`). Gradients of queries are f32, to be
+    added up over blocks.
+
+    With `inputs` only these arguments are differentiated; with `replace` @f is removed.
+    If @f has `attn.any_order`, so have the sums that give gradients: they may be added
+    up in any order.
 
     Example, before:
 
@@ -314,15 +330,18 @@ def AttnDropDeadComponentsPass
   let summary = "Reduce in the components that the results need";
   let description = [{
     Expects: any module; `canonicalize` has dropped results without uses.
-    Produces: each `attn.aggregate` whose finalize region does not read all
-    components refers to a new private monoid, placed after its own, that has
-    only those it reads: the others leave `components`, `lift`, the values, and
-    the init and finalize regions, for `general` monoids `identity` and
-    `combine`, too. What a `general` monoid computes live components from is
-    live. Outputs that need what is gone leave the new monoid, statistics never
-    do. One component stays in any case, a unit: of monoids without one the
-    weights of the first value, unless the kind is `general`. Reductions that
-    need the same share a monoid; a private one without uses is erased.
+    Produces: a smaller monoid for each `attn.aggregate` whose finalize region does not
+    read all components. It is private, placed behind the old one, and has only what is
+    read: the other components leave `components`, `lift`, the values, and the init and
+    finalize regions, and for `general` monoids `identity` and `combine` too.
+
+    - What a `general` monoid computes live components from is live.
+    - Outputs that need a component that is gone leave the new monoid. Statistics stay.
+    - One component stays in any case, a unit. A monoid without one keeps the weights of
+      the first value instead, unless its kind is `general`.
+    - Reductions that need the same components share a monoid; a private monoid without
+      uses is erased.
+
     `attn.partial` and what reads its states are left alone.
 
     Example, before:
@@ -423,19 +442,21 @@ def AttnScaleWeightsPass : Pass<"attn-scale-weights", "::mlir::ModuleOp"> {
   let description = [{
     Expects: a target, and monoids that obey their laws.
 
-    Produces: each `attn.aggregate` over keys whose monoid is a cocycle without
-    a statistic, and whose weights the target rounds to f16 to multiply them with
-    values, refers to a new private monoid, placed after its own. That holds the
-    sum of w v as m, the size of the row's largest weight, and the sum of
-    (w / p(m)) v, where p(m) is a power of two: of the bits of m the upper five of
-    the exponent, with the lowest one of it. A state moves from m to n by the
-    factor p(m) / p(n); `finalize` multiplies what it reads by p(m), and a state
-    that `init` gives has m = 1. A component that is no value is scaled with the
-    others; where there are such, m is 2^-64 or more.
-    Where each weight is 1 / (1 + exp(x)), weights are 2^14 times what they were,
-    and the sums of values 2^-14 times: there is no further statistic. So are they
-    of a `suffix` or `prefix` monoid whose gates are exp of a sum of what is at most
-    0, as the lift shows (minus a sum of exponentials, say).
+    Produces: a monoid that holds scaled sums, for each `attn.aggregate` over keys whose
+    weights the target rounds to f16 before it multiplies values by them. Two kinds of
+    monoid need it:
+
+    - *A cocycle without a statistic.* The new monoid, private and placed behind the old
+      one, has the size m of the row's largest weight as its statistic, and sums (w / p(m))
+      v instead of w v. p(m) is a power of two near m: of m's exponent it has the upper
+      five bits, and of the others only the lowest one is set. A state moves from m to n by the factor p(m) / p(n), and
+      `finalize` multiplies what it reads by p(m). A state that `init` gives has m = 1.
+      Components that are no values are scaled with the others; where there are any, m
+      is at least 2^-64.
+    - *Weights of at most 1*: 1 / (1 + exp(x)), or those of a `suffix` or `prefix` monoid
+      whose gates are exp of a sum of terms that `lift` shows to be at most 0 (minus a
+      sum of exponentials, say). Weights are 2^14 times what they were, and `finalize`
+      multiplies the sums of values by 2^-14; no statistic is added.
 
     `attn.partial` and what reads its states, and reductions over queries or with
     several dots for each pair (gradients), are left alone.

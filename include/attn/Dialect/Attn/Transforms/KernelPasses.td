@@ -20,12 +20,13 @@ def AttnPackHeadsPass : Pass<"attn-pack-heads", "::mlir::ModuleOp"> {
   let description = [{
     Expects: reductions with schedules.
 
-    Produces: `packed_heads` on those whose schedule says `pack_heads`.
-    `attn-tile` makes two kernels of them: one of tiles whose rows are those of
-    all query heads of a key head, a view of queries and results, which reads a
-    tile of keys once for all of them; and one of tiles for each head. Which of
-    them has blocks, strides and sizes say in each run: heads have to lie behind
-    one another as rows do, and have fewer rows than a tile.
+    Produces: `packed_heads` on those whose schedule says `pack_heads`. `attn-tile` makes
+    two kernels of them, of which each run gives one blocks:
+
+    - Tiles whose rows are those of all query heads of a key head, by a view of queries
+      and results. A tile of keys is read once for all of them. Strides must let heads
+      lie behind one another as rows do, and heads must have fewer rows than a tile.
+    - Tiles of one head each, for all other strides and sizes.
 
     Not packed are reductions whose schedules say nothing of it, and these cannot
     be: packed sequences, reductions over queries, scores in memory, and masks or
@@ -111,20 +112,22 @@ def AttnListKeyTilesPass : Pass<"attn-list-key-tiles", "::mlir::ModuleOp"> {
   let description = [{
     Expects: reductions with schedules, and a target.
 
-    Produces: `listed_keys` on each `attn.aggregate` for warpgroups whose
-    mask has tiles that the bounds of its keys do not tell apart, as documents'
-    ids or a union of windows (block-sparse attention). `attn-tile` puts two
-    kernels before it. They find, once for all heads that share the mask, which
-    key tiles of a query tile are whole and which are masked; the reduction visits
-    these alone. With "tiles", a masked tile has words of its keys that are live
-    in some row, and the reduction evaluates the mask. With "bits", of masks that
-    read an element for each pair of a row and a key, it has all elements of the
-    mask, packed, and the reduction reads no more than these. Where registers have
-    room for what the mask reads of keys, beside scores, weights and sums,
-    `held_samples` says that it stays there for a tile.
+    Produces: `listed_keys` on each `attn.aggregate` for warpgroups whose mask has tiles
+    that the bounds of its keys do not tell apart: ids of documents, or a union of
+    windows (block-sparse attention). `attn-tile` puts two kernels ahead of it. They find,
+    once for all heads that share the mask, which key tiles of a query tile are whole and
+    which are masked, and the reduction visits these alone.
 
-    Without the attribute the reduction asks of each tile between the bounds
-    whether anything in it is live.
+    - "tiles": a masked tile has words that say which of its keys are live in some row,
+      and the reduction evaluates the mask.
+    - "bits", for masks that read an element for each pair of a row and a key: a masked
+      tile has all elements of the mask, packed, and the reduction reads nothing else.
+
+    `held_samples` says that what the mask reads of keys stays in registers for a tile; it
+    is set where these have room for it beside scores, weights and sums.
+
+    Without the attribute the reduction asks of each tile between the bounds whether
+    anything in it is live.
 
     Example, before:
 

@@ -21,13 +21,12 @@ def AttnRelaxMaximumPass : Pass<"attn-relax-maximum", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `attn.aggregate` and `attn.partial`, whose monoids obey their laws.
 
-    Produces: `relaxed_maximum` on those whose combine is a maximum of one f32
-    statistic of a cocycle, and whose outputs are NaN where a score is NaN even
-    if the maximum ignores that score, since its weight is NaN. For parts, the
-    outputs are those that their states are combined and finalized to. Law tests
-    decide, on the monoid's regions and on a finalize region of the op's own.
-    Kernels then compare and select instead of `arith.maximumf`. States that are
-    returned, or read in another way, keep their maximum.
+    Produces: `relaxed_maximum` on those whose combine is a maximum of one f32 statistic
+    of a cocycle, if their outputs are NaN for a NaN score even where the maximum ignores
+    it: through its weight, which is NaN. Kernels then compare and select instead of
+    `arith.maximumf`. Law tests decide, on the monoid's regions and on a finalize region of
+    the op's own. For `attn.partial` the outputs are those of the `attn.finalize` behind
+    it; if its states are returned, or read in another way, they keep their maximum.
 
     Example:
 
@@ -92,13 +91,18 @@ def AttnFixAnchorPass : Pass<"attn-fix-anchor", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `attn.aggregate` whose monoids obey their laws, and a target.
 
-    Produces: `fixable_anchor` on those for a GPU with copies of tensors whose
-    score is a factor times a `math.tanh`, the factor of constants and captured
-    scalars; whose weights are exp (or exp2) of the score and are rounded to
-    bf16; and whose outputs do not depend on the reference maximum (the anchor)
-    that weights are measured from, as the laws tell. `attn-tile` makes two
-    kernels of them, of which the plan gives one blocks: up to a factor of 73 /
-    log2(e) = 50.6 every row has the fixed maximum 0, and none is computed.
+    Produces: `fixable_anchor` on those whose weights may be measured from 0 instead of
+    the row's maximum:
+
+    - on a GPU with tensor copies;
+    - the score is a factor times a `math.tanh`, the factor of constants and captured
+      scalars, so that it bounds the score;
+    - weights are exp (or exp2) of the score, and are rounded to bf16; and
+    - no output depends on the reference maximum (the anchor) that weights are measured
+      from, as the laws tell.
+
+    `attn-tile` makes two kernels of them, and the plan gives one of them blocks: up to a
+    factor of 73 / log2(e) = 50.6 every row has the fixed maximum 0, and none is computed.
 
     Example:
 
@@ -175,14 +179,16 @@ def AttnGuardDeadScoresPass
     Expects: reductions (`attn.aggregate`, `attn.partial`, `attn.scores`), whose
     monoids obey their laws.
 
-    Produces: score regions in which a sum with a term that may be -inf (an
-    element of a captured tensor, or a constant) is that term where it is -inf:
-    such a key is dead (docs/Semantics.md), and a NaN of its dot must not reach
-    the row. Where the kernel marks rows that a NaN has come to, and a second one
-    does these again with such keys under the mask, the opposite: tests of this
-    kind go. A second run changes nothing. `attn-tile` does the same for what
-    has not come through here; before it, the passes below find scores as kernels
-    will.
+    Produces: score regions that keep a NaN out of dead scores. A key is dead where a
+    bias is -inf (docs/Semantics.md), and a NaN of its dot must not reach the row then. So
+    a sum with a term that may be -inf (an element of a captured tensor, or a constant) is
+    replaced by that term where it is -inf.
+
+    Some kernels mark rows that a NaN has come to, and a second kernel computes these
+    again with dead keys under the mask. There the pass does the opposite: it removes
+    such tests. A second run changes nothing. `attn-tile` does the same for reductions that
+    have not been through this pass, which runs earlier so that the passes between see
+    scores as kernels will.
 
     Example, before:
 
@@ -314,18 +320,24 @@ def AttnOnlineFormPass : Pass<"attn-online-form", "::mlir::ModuleOp"> {
     Expects: `attn.aggregate` and `attn.partial`, whose monoids obey their laws,
     and a target.
 
-    Produces: `exponent` on those of the form of online softmax: a cocycle
-    with one f32 statistic, which is the score, is combined by a maximum and
-    starts at -inf; with factors exp(from - to) or exp2(from - to); and with
-    weights that do not need the score, or that it tells wherever they count. Kernels then evaluate a weight as exp2 of
-    (score - maximum) * k, with k = log2(e) or 1. "fused": the maximum's product
-    with k is rounded once for the row, and the exponent is one multiply-add for
-    each element; rows whose maximum is so large that this rounding shows are
-    told apart or done again. "exact": the difference comes first. That is for
-    weights that are rounded to 16 bits while sums of them are asked for in f32,
-    and for weights that hold the score: there the rounding does not cancel. It
-    does where a GPU sums those that are the score times a constant, in whole
-    aggregates, as exponents times their powers.
+    Produces: `exponent` on those that have the form of online softmax:
+
+    - a cocycle with one f32 statistic: the score, combined by a maximum, -inf at first;
+    - with factors exp(from - to) or exp2(from - to); and
+    - with weights that do not need the score, or that the score tells wherever they
+      count.
+
+    Kernels then evaluate a weight as exp2 of (score - maximum) * k, with k = log2(e)
+    or 1, in one of two ways:
+
+    - "fused": the product of maximum and k is rounded once for the row, and the exponent
+      of an element is one multiply-add. Rows whose maximum is so large that this rounding
+      would show are treated apart, or computed again.
+    - "exact": the difference comes first. It is for cases in which the rounding of the
+      row does not cancel: weights that are rounded to 16 bits while sums of them are
+      asked for in f32, and weights that hold the score. (It does cancel where a GPU sums,
+      in whole aggregates, weights that are the score times a constant: they are summed
+      as exponents times their powers.)
 
     Example, before:
 
@@ -446,13 +458,16 @@ def AttnFoldScalePass : Pass<"attn-fold-scale", "::mlir::ModuleOp"> {
     Expects: `attn.aggregate` and `attn.partial` in online form
     (attn-online-form), and a target.
 
-    Produces: `score_unit` on those whose score is a factor times the dot,
-    the factor a positive constant or the same for all pairs of a block. The
-    maximum commutes with it, and the exponential's k takes it: no element is
-    multiplied. The sign of a run-time factor, or all of it where it is 0 or NaN,
-    goes into the queries. On a GPU, where exponents are multiply-adds and all
-    that is made of weights is rounded to 16 bits, also where the score is a
-    factor times something else, such as a tanh: its sign goes in there.
+    Produces: `score_unit` on those whose score is a factor times the dot, the factor a
+    positive constant or the same for all pairs of a block. The maximum of scores is
+    then the factor times the maximum of dots, and k of the exponential takes the factor:
+    no element is multiplied by it.
+
+    - Of a factor that is known at run time the sign goes into the queries; all of it
+      does if it is 0 or NaN.
+    - On a GPU, where exponents are multiply-adds and all that is made of weights is
+      rounded to 16 bits, the score may also be a factor times something else, such as a
+      tanh. The factor's sign goes in there.
 
     Example, before:
 
@@ -580,15 +595,17 @@ def AttnFoldLinearBiasPass : Pass<"attn-fold-linear-bias", "::mlir::ModuleOp"> {
     Expects: `attn.aggregate` and `attn.partial` in online form with schedules,
     and a target.
 
-    Produces: `linear_bias` on those whose products are of warpgroups, with
-    peeled whole tiles, and whose score is k * dot + rest, with k and what the
-    rest grows by from key to key the same for all rows of a block: as with
-    ALiBi. The product of a whole tile adds what the rest grows by (the `ramp` of
-    `tile.dot`), and the rest at the tile's first key belongs to the row: nothing
-    is left to do for each score. k and the growth are read off the score region
-    by the rules of sums and products. The size of a distance (`math.absi`,
-    `math.absf`) grows or falls by the distance's sign: tiles on either side of
-    its zero are linear, and come before those it lies in.
+    Produces: `linear_bias` on those whose score is k * dot + rest, where k, and what the
+    rest grows by from one key to the next, are the same for all rows of a block: as with
+    ALiBi. Their products are of warpgroups, with whole tiles in a loop of their own
+    (`peeled`). The product of a whole tile adds the growth (the `ramp` of `tile.dot`), and
+    the rest at the tile's first key is a number of the row: nothing is left to do for
+    each score.
+
+    k and the growth are read off the score region by the rules of sums and products.
+    The size of a distance (`math.absi`, `math.absf`) grows on one side of 0 and falls on
+    the other: tiles on either side are linear. They come before the tiles that 0 lies
+    in, which are not.
 
     Example, before:
 

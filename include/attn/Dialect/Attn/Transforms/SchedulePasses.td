@@ -269,13 +269,20 @@ def AttnExpandDispatchPass
 def AttnSharePrefixesPass : Pass<"attn-share-prefixes", "::mlir::ModuleOp"> {
   let summary = "Read the pages that sequences share once for all of them";
   let description = [{
-    Expects: `attn.aggregate` over pages; those whose schedule has `share = n`,
-    n > 0, are rewritten, others left alone. What such an operation is,
-    `whyNotShared` says; `cascade` says which keys its rows see.
-    Produces: `attn.share` with n levels, an `attn.partial` over the keys of the
-    groups for their rows, without a schedule, and one over the keys that each
-    sequence has for itself, whose mask has the first of them; `attn.combine` of
-    both, and `attn.finalize`. Parts are counted as `attn-split` does.
+    Expects: `attn.aggregate` over pages. Those whose schedule has `share = n`, n > 0,
+    are rewritten, others left alone. Which operations qualify is said by `whyNotShared`;
+    `cascade` says which keys their rows see.
+
+    Produces: two reductions whose states are combined:
+
+    - `attn.share` with n levels, and an `attn.partial`, without a schedule, over the
+      keys that the sequences of a group have in common, for the rows of the whole group;
+    - an `attn.partial` over the keys that each sequence has for itself; its mask says
+      which is the first of them;
+    - `attn.combine` of both, and `attn.finalize`.
+
+    Parts of the keys are counted as `attn-split` does.
+
     Numerics: reassociates. The keys of a row are those of the aggregate, each
     once, whatever the table has; a sequence that shares nothing has all of its
     keys for itself.
@@ -424,11 +431,11 @@ def AttnSeparateSumsPass : Pass<"attn-separate-sums", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `attn.aggregate` without schedules, and a target.
 
-    Produces: on GPUs with matrix products of warpgroups, plain sums of several
-    16-bit values (the gradients of keys and values) of more channels together
-    than a warpgroup has registers for are a reduction for each value, with the
-    dots that its weights need. Slices of the channels would take all dots as
-    often. Sums without channels go with the first value.
+    Produces: a reduction for each value, with the dots that its weights need, in place
+    of a sum of several values that together have more channels than a warpgroup has
+    registers for. This is done on GPUs with matrix products of warpgroups, for plain
+    sums of 16-bit values, such as the gradients of keys and values. (Slices of the
+    channels would each compute all dots.) Sums without channels go with the first value.
 
     Example: of dK and dV with 256 channels each
 
@@ -481,23 +488,25 @@ def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
   let description = [{
     Expects: `attn.aggregate` with schedules, and a target.
 
-    Produces: `attn.fused` of an aggregate over keys and one over queries that
-    have their pairs in common: the same rows in the same dots, the same mask,
-    the weights of the first among those of the second, and its values among the
-    rows of the second. Of the seven products of attention's gradients five are
-    left, and of two exponentials one.
+    Produces: `attn.fused` of an aggregate over keys and one over queries that compute
+    the same pairs: the same rows in the same dots, the same mask, the weights of the
+    first among those of the second, and its values among the rows of the second. Of the
+    seven products of attention's gradients five are left, and of two exponentials one.
+    Sums over keys are then added up in memory, in f32.
 
-    Sums over keys are then added up in memory, in f32 and in the order of the
-    key tiles: a batch and key head belong to one thread, whatever the number of
-    threads, and results have the same bits each time. On GPUs warpgroups run one
-    kernel, of rows of up to 128 channels of 16 bits and masks that are intervals
-    of keys, whose tiles this pass sets; others keep two kernels, which add
-    nothing in memory. Its blocks add in turns, where the mask's bounds hold for
-    all positions and rows have 64 or 128 channels, or with `any_order` in
-    any order. In turns it is for sizes that gain (`turn_sizes`, measured);
-    the same plan has two kernels for others (`two_kernels`). In any order
-    the sum over keys may also join one of two sums over queries, where rows of
-    192 channels leave no registers for both: the other has a kernel of its own.
+    *On CPUs* one thread has all of a batch and key head, and adds in the order of the
+    key tiles: results are the same bits each time, whatever the number of threads.
+
+    *On GPUs* warpgroups run one kernel for rows of up to 128 channels of 16 bits and
+    masks that are intervals of keys; this pass sets its tiles. Others keep two kernels,
+    which add nothing in memory. The blocks of the one kernel add
+
+    - in turns, where the mask's bounds hold for all positions and rows have 64 or 128
+      channels. It is for sizes that gain by it (`turn_sizes`, measured); for others the
+      same plan has two kernels (`two_kernels`);
+    - in any order, with `any_order`. The sum over keys may then also join one of two
+      sums over queries, where rows of 192 channels leave no registers for both; the
+      other one has a kernel of its own.
 
     Example:
 
@@ -552,40 +561,41 @@ def AttnTilePass : Pass<"attn-tile", "::mlir::ModuleOp"> {
     Expects: functions on tensors whose reductions (`attn.aggregate`,
     `attn.partial`) carry a schedule, and `attn.combine`, `attn.finalize`,
     `attn.append`.
-    Produces: the function as a plan (attribute `tile.plan`) on memrefs, its
-    results as trailing arguments, and one private kernel (`tile.kernel`) per
-    op. A kernel's block holds the states of one (batch, head, query tile,
-    split), which key tiles enter (`tile.stream`); the mask analysis bounds these
-    and tells full tiles from partial ones. No score matrix exists beyond one
-    tile.
+    Produces: the function as a *plan* (attribute `tile.plan`) on memrefs, its results
+    as trailing arguments, and a private kernel (`tile.kernel`) for each op. A block of a
+    kernel holds the states of one work tile (batch, head, query tile, part of the keys),
+    into which key tiles are taken one by one (`tile.stream`). The mask analysis bounds
+    these, and tells full tiles from partial ones. No scores exist beyond one tile.
 
-    A mask that reads memory (booleans, ids of documents), or whose keys have no
-    bounds otherwise, gets a kernel of its own on GPUs with products of
-    warpgroups, which computes a block-sparse index (as FlexAttention's
-    BlockMask). Launched before the reduction, it lists the live key tiles of
-    each query tile, for each batch and head that the mask tells apart. Values
-    that the mask reads for a row or for a key alone are reduced to their least
-    and greatest over a tile; these decide which tiles are dead or full, and the
-    others are evaluated element by element. The reduction visits the listed
-    tiles, first the partial ones, whose elements it tests, then full ones; the
-    list also says which keys are dead in every row, whose values are cleared.
-    Lists are as long as there are pairs of tiles: 4 bytes for each, and a bit
-    for each key of one. Where the mask reads an element for each pair of a row
-    and a key, a kernel before these two, with a block for each tile, evaluates
-    them all, and the reduction takes a masked tile's elements from the bits
-    that it writes (`tile.store_bits`): 4 bytes more for each tile and a bit for
-    each pair, for each batch and head that the mask tells apart, and each batch
-    where there are lengths.
+    *Lists of key tiles* (a block-sparse index, as FlexAttention's BlockMask). On GPUs
+    with products of warpgroups, a mask that reads memory (booleans, ids of documents),
+    or whose keys have no bounds otherwise, gets a kernel of its own ahead of the
+    reduction:
 
-    The host cannot read offsets of packed sequences in a GPU's memory: the grid
-    has a tile of rows more for each sequence than it may need, and a block
-    finds its sequence by itself (the `varlen` form of `tile.work_tile`, which
-    each kernel begins with);
-    without a mask the kernel's schedule says `fetch = ahead` (see
-    tile-gpu-specialize-warps). With a mask, one that bounds the keys at both
-    ends, as a window, or lists of tiles, it says `fetch = late`: the bounds of
-    a work tile take long to find, but work tiles differ in cost. Dense rows
-    without a mask are fetched late, too, since clusters take long to fetch.
+    - It lists the live key tiles of each query tile, for each batch and head that the
+      mask tells apart. What the mask reads of a row or of a key alone is reduced to its
+      least and greatest value over a tile. That decides which tiles are dead and which
+      are full; the others are evaluated element by element.
+    - The reduction takes the partial tiles of the list first, whose elements it tests,
+      then the full ones. The list also says which keys are dead in every row: the values
+      of these are cleared.
+    - A list takes 4 bytes for each pair of a query tile and a key tile, and a bit for
+      each key of a tile.
+    - Where the mask reads an element for each pair of a row and a key, one more kernel
+      comes first, with a block for each tile. It evaluates all elements and writes them
+      as bits (`tile.store_bits`), from which the reduction takes those of a partial tile.
+      That is 4 bytes more for each tile and a bit for each pair, for each batch and head
+      that the mask tells apart, and for each batch where there are lengths.
+
+    *Packed sequences on a GPU.* The host cannot read their offsets. So the grid has one
+    tile of rows more for each sequence than it may need, and each kernel begins with the
+    `varlen` form of `tile.work_tile`, by which a block finds its sequence.
+
+    *Who fetches the next work tile* (tile-gpu-specialize-warps). The kernel's schedule says
+    `fetch = ahead` for packed sequences without a mask. It says `late` where the bounds
+    of a work tile take long to find and work tiles differ in cost: lists of tiles, masks
+    that bound the keys at both ends, as a window does, or at one end where steps are
+    short; and for dense rows without a mask, since clusters take long to fetch.
 
     Example:
 

@@ -21,12 +21,13 @@ def TileGpuPermuteLanesPass
   let description = [{
     Expects: a `tile_gpu.kernel` on fragments.
 
-    Produces: roles of one warp that read or write transposed fragments, such as
-    the states of a scan, with rows and columns exchanged, and `permuted`
-    accesses, if it is all the same which lane has which: no map asks for a
-    number of a row or column, nothing goes through shared memory or a product,
-    all accesses of fragments are transposed, and all have one number of rows,
-    16 or 32.
+    Produces: for roles of one warp that read or write transposed fragments, such
+    as the states of a scan: fragments with rows and columns exchanged, and
+    `permuted` accesses, of which one instruction moves neighbours in memory. This
+    is done where it does not matter which lane holds which element: no map asks
+    for the number of a row or column, nothing goes through shared memory or a
+    product, all accesses of fragments are transposed, and all have the same
+    number of rows, 16 or 32. Other roles stay as they are.
 
     Example:
 
@@ -62,6 +63,10 @@ def TileGpuPermuteLanesPass
     ...
     tile_gpu.global.store %z, %s[%c0, %c0] permuted(4) : ...
     ```
+
+    Numerics: no effect.
+
+    Fails when: never.
   }];
 }
 
@@ -69,23 +74,23 @@ def TileGpuReadAheadPass
     : Pass<"tile-gpu-read-ahead", "::mlir::tile_gpu::KernelOp"> {
   let summary = "Load what a step reads in the step before";
   let description = [{
-    Expects: a `tile_gpu.kernel` with loops that issue products, and read
-    memory that the kernel does not write where a value says that the loop
-    carries: what it carries names memory that is there, in the turn behind the
-    last one, too, and before the first one of a loop that has no turn.
+    Expects: a `tile_gpu.kernel` with loops that issue products and read memory
+    that the kernel does not write, at a place that a value says which the loop
+    carries. That place must exist for every value: also the one that the last
+    turn leaves, and the initial one of a loop without turns.
 
-    Produces: loops that carry what is read. It is loaded for the next turn
-    behind the last operation that takes it, and behind the carried value. What
-    is read where the loop's counter, or more than arithmetic, says stays as it
-    is, and so does what is read of keys, and a loop whose fragments leave no
-    registers.
+    Produces: loops that carry what is read. It is loaded for the next turn behind
+    the last operation that uses it, once the carried value is known. Left as they
+    are: reads at places that depend on the loop's counter or on more than
+    arithmetic, reads of keys, and loops whose fragments leave no registers.
 
-    Warps whose loops carry no fragments, as those that find what a row has of
-    gradients, load what maps behind these loops read of rows before they wait
-    for their first tile.
+    Two smaller changes serve the same purpose:
 
-    A step that loads what keys have, as the ids of a mask, waits for the tile of
-    keys behind these loads.
+    - Warps whose loops carry no fragments, such as those that sum a row's products
+      for gradients, load what the maps behind these loops read of rows before
+      they wait for their first tile.
+    - A step that loads something of each key, such as the ids of a mask, waits for
+      the tile of keys behind these loads.
 
     Example:
 
@@ -347,21 +352,22 @@ def TileGpuReadTablesAheadPass
     Expects: kernels whose roles copy tiles of whole pages (`table`) in loops
     over keys, as they are when launches overlap (`tile-gpu-overlap-launches`).
 
-    Produces: warps that have the next entries of their sequence in registers,
-    those of four tiles at least, and read the ones behind these when they begin
-    to copy them. Copies take their pages from there (`entries`). Of loops one
-    behind the other the first is changed, which has most of the tiles. Entries
-    that no row needs are read as well, up to the end of the table, and no copy
-    takes them.
+    Produces: warps that hold the next entries of their sequence in registers,
+    those of at least four tiles, and behind them as many again. When a warp
+    begins to copy the second half, it reads the entries that follow. Copies take
+    their pages from these registers (`entries`). Entries that no row needs are
+    read as well, up to the end of the table, and never used. Of several loops one
+    behind the other only the first is changed, which has most of the tiles.
 
-    A tile ahead of the loop takes its pages from there, too. For up to 32 rows,
-    where the search for an item reads memory, the warp reads the entries of its
-    block's first item right behind its wait, with what the search reads, and
-    copies that tile before the item is drawn.
+    A tile that is copied ahead of the loop takes its pages from the same
+    registers. For up to 32 rows, where finding a work tile reads memory, the warp
+    reads the entries of its block's first work tile right behind its wait,
+    together with what that search reads, and copies the tile before the work tile
+    is drawn.
 
-    Tiles of 16 pages and more, or of parts of pages, read entries as
-    they are copied; so do warpgroups, and warps of less than 40 registers for a
-    thread. Such loops are counted, and `explain` says why.
+    Entries are read as they are needed where a tile has 16 pages or more, or parts
+    of pages; where warpgroups copy; and where a thread has less than 40 registers.
+    Such loops are counted, and `explain` says why.
 
     Example:
 

@@ -22,74 +22,89 @@ def TileGpuSpecializeWarpsPass
     Expects: kernels (`tile.kernel`) of attn-tile on a target with tensor
     copies, whose `tile.rows` blocks are the rows of a warpgroup's product.
 
-    Produces: for each such kernel a `tile_gpu.kernel` of two roles that walk
-    the work tiles of one dynamic schedule. The producer keeps control flow,
-    scalars and the loads of queries, keys and values, which become copies into
-    rings; the other role has a consumer warpgroup for each row block and keeps
-    the rest, as tile operations on that row block. A warpgroup ends the last
-    loop where its own rows see no further key (`tile.row_range`), and one
-    without live rows skips all loops; it still releases every slot. Where both
-    ends of the keys are bounds of the rows, as those of a window are, a
-    warpgroup that sees the second half of its first tile alone, or the first
-    half of its last one, takes a step on that half: products of half as many
-    keys, and half the scores to mask and to exponentiate. The first step has
-    two forms for that, up to the weights, those of a half filled up with zeros
-    (`tile.pad`); the last one comes behind the last loop. Where a tile has no more
-    keys than a warpgroup has rows, bounds leave out whole steps: each of two
-    warpgroups then has the loops of its own keys, and releases the slots ahead of
-    these and behind them. Queries, keys and values get as many slots as the shared
-    memory holds beside the results. Each warpgroup has slots of queries of its own,
-    with its rows (`members` of the ring), since warpgroups begin and end their work
-    tiles at different times. What a map makes of queries alone is made in shared
-    memory (`tile_gpu.smem.map`), and not at all
-    where it multiplies by a number that turns out to be 1. If the table
-    of ramps (`tile_gpu.smem.ramp`) does not fit in shared memory, linear biases
-    are added by maps instead. Rows of values that lie beyond a load's bounds,
-    or whose bit is 0 where `tile.truths` says which rows are live, are cleared
-    by each warpgroup, so that none has to wait for another. If the bounds are
-    those of the keys or values in memory, copies have filled the rest with
-    zeros, and values of more than 64 columns are not cleared. The plan's launch
-    gets tensor maps and a counter of drawn work tiles.
+    Produces: for each such kernel a `tile_gpu.kernel` with two roles, which walk
+    the work tiles of one dynamic schedule:
 
-    Two warpgroups that share the channels of the sums (`block_v`) need the
-    weights of the same rows. Each computes those of half of the keys of a tile:
-    what rows are reduced to is made of both halves by way of shared memory, and
-    the weights come together there for the product with the values. A sum that
-    only its own step takes stays that of each warpgroup's keys up to the last
-    step. Steps that decide on rows by tests of elements, or reduce nothing, leave
-    each warpgroup with all weights. Where keys have 64 columns that no value
-    has, and a step's state is statistics, one such sum and the sums over values,
-    which its factor scales, a tile of 128 keys is two slots: the state goes
-    through them one after the other, and each warpgroup computes the weights of
-    one, into those columns of it, while the other multiplies. The values of
-    each warpgroup are columns of a ring of their own then, which is given back
-    as soon as they are multiplied; queries are copied behind the first of these
-    columns, which is what the first product takes. The second one's product with
-    the values of the first slot runs beside its own weights. Sums are scaled
-    where a row of the warp has another factor than 1.
+    - The *producer*, one warp, keeps the control flow, the scalars, and the loads
+      of queries, keys and values. The loads become copies into rings.
+    - The *consumers*, one warpgroup for each row block, keep the rest as tile
+      operations on their row block.
 
-    With `rows = 16` and more channels (`block_v`) than a product has columns,
-    one warpgroup has them all: 64 keys are the rows of its products, and the
-    queries' rows their columns. Weights go through shared memory to the product
-    with the values; reductions over keys end there, too
-    (`convert-tile-gpu-to-nvvm`).
     Other kernels stay as they are: tile-gpu-pipeline-copies takes them.
 
-    The schedule's `fetch` says who fetches the next work tile: `producer`, the
-    warp that copies; `ahead`, a third role of one warp, `draw`, one tile ahead of
-    the warpgroups, so that finding the next tile stays off the producer's
-    critical path (not for tiles of different cost: one fetched early waits
-    behind a long one); `late`, that warp when the producer has come to the last
-    full key tile of this one (`tile_gpu.draw_next`): the loop over full tiles is
-    split there. Where blocks add in turns it is when all copies are issued, since
-    others wait for what is drawn, and blocks draw their first tiles as well
-    (`draws_first`): a tile waits for tiles that were drawn before it, by
-    blocks that run, and the first one that is not done waits for none. So the
-    kernel ends however few of its blocks have room.
-    A `tile.work_tile` becomes the schedule: its order, section, cluster and
-    sizes, and in the schedule's body what finds the sequence of a tile, with a
-    `tile_gpu.skip` of tiles that are not there. A kernel without one has the
-    blocks of its grid as work tiles.
+    *Rings.* Queries, keys and values get as many slots as shared memory holds
+    beside the results. Warpgroups begin and end their work tiles at different
+    times, so each of them has slots of queries of its own, with its rows
+    (`members` of the ring). A map of queries alone is computed in shared memory
+    (`tile_gpu.smem.map`); one that multiplies by a number is skipped at run time
+    where that number is 1. If the table of ramps (`tile_gpu.smem.ramp`) does not
+    fit in shared memory, maps add linear biases instead.
+
+    *Loops.* A warpgroup leaves the last loop at the last key that its own rows
+    see (`tile.row_range`), and one without live rows skips all loops. Either way
+    it releases every slot. Where the rows bound the keys at both ends, as a
+    window does, two more cases save work:
+
+    - A warpgroup that sees only the second half of its first tile, or only the
+      first half of its last one, takes a step on that half: products of half as
+      many keys, and half the scores to mask and to exponentiate. The last step
+      has a copy of its own behind the last loop. The first step has two forms up
+      to its weights; those of a half are filled up with zeros (`tile.pad`).
+    - Where a tile has no more keys than a warpgroup has rows, bounds leave out
+      whole steps. Each of two warpgroups then loops over its own keys, and
+      releases the slots ahead of these and behind them.
+
+    *Dead values.* Each warpgroup clears the rows of values that lie beyond a
+    load's bounds, or whose bit in `tile.truths` is 0, so that none waits for
+    another. Where the bounds are those of the tensor, the copies have filled the
+    rest with zeros, and values of more than 64 columns are not cleared.
+
+    *Launch.* The plan's launch gets the tensor maps and a counter of drawn work
+    tiles. A `tile.work_tile` becomes the schedule: its order, section, cluster
+    and sizes. What finds the sequence of a tile moves into the schedule's body,
+    with a `tile_gpu.skip` of tiles that are not there. A kernel without
+    `tile.work_tile` has the blocks of its grid as work tiles.
+
+    *Who fetches the next work tile* is the schedule's `fetch`:
+
+    - `producer`: the warp that copies.
+    - `ahead`: a third role of one warp, `draw`, one tile ahead of the
+      warpgroups. Finding the next tile then stays off the producer's critical
+      path. It does not suit tiles of different cost: one that is fetched early
+      waits behind a long one.
+    - `late`: the `draw` warp, when the producer has come to the last full key tile
+      of this work tile (`tile_gpu.draw_next`; the loop over full tiles is split
+      there). Where blocks add in turns, when all copies are issued, since other
+      blocks wait for what is drawn; there blocks draw their first tiles as well
+      (`draws_first`). A tile then waits only for tiles that were drawn before it,
+      by blocks that run, and the first unfinished one waits for none: the kernel
+      ends however few of its blocks have room.
+
+    *Two warpgroups that share the channels of the sums* (`block_v`) need the
+    weights of the same rows. Each computes those of half of a tile's keys. Row
+    reductions are completed through shared memory, and there the weights of both
+    halves come together for the product with the values. A sum that is read only
+    by its own step stays one of each warpgroup's keys up to the last step. Steps
+    that test elements to decide on rows, or that reduce nothing, leave each
+    warpgroup with all weights.
+
+    The warpgroups alternate instead where keys have 64 columns that no value has,
+    and the state of a step is its statistics, one such sum, and the sums over
+    values that a factor scales. A tile of 128 keys is then two slots, and the
+    state passes through them one after the other: each warpgroup computes the
+    weights of one slot while the other multiplies. Weights overwrite the columns
+    of their slot that no value has. The values of each warpgroup are columns of a
+    ring of their own, which is released as soon as they are multiplied; the first
+    product takes the first of these columns, so queries are copied behind them.
+    The second warpgroup's product with the values of the first slot runs beside
+    its own weights. Sums are scaled only where a row of the warp has another
+    factor than 1.
+
+    *Few rows.* With `rows = 16` and more channels (`block_v`) than a product has
+    columns, one warpgroup has all channels. 64 keys are then the rows of its
+    products, and the queries' rows their columns. Weights go through shared
+    memory to the product with the values, and reductions over keys end there,
+    too (`convert-tile-gpu-to-nvvm`).
 
     Example:
 
@@ -160,32 +175,44 @@ def TileGpuAssignStagesPass
     other tiles, may lie in a conditional behind the loops that else passes the
     accumulators on.
 
-    Produces: `tile_gpu.stage` on the operations of these steps, for
-    `tile-gpu-expand-pipeline`. Products whose sum the next step alone reads,
-    as many as there are, are of stage 1: they run a turn later, behind the
-    issue of that step's products from zero and beside the work on them. Where
-    there is one, and a map scales its sum, that is of stage 1 too, up to 64
-    columns, and from 128 columns on where the products from zero take longer
-    than those of 128 keys and channels: then it stands ahead of their issue, so
-    that ptxas puts it under them. All of stage 1 has one wait, and slots that
-    both stages read are waited for in each. Slots that stage 0 alone reads are released behind a
-    reduction of the scores (behind the last one where the products of stage 1
-    have up to 64 columns; behind the weights where there is no maximum, or
-    scores take several operations), which is what keeps ptxas from waiting for
-    those products any earlier. Above 128 columns, where work tiles are in order
-    (the schedule's `order`), they are released behind the products that read
-    them, and a `tile_gpu.hold` stands where the release would. Where keys and
-    values have 128 columns, scores are weighed as they are, and work tiles have
-    different numbers of keys or blocks copy for each other, the weights are named
-    by the release, and the wait for stage 1 and the release behind that follow
-    at once: the lowering puts all three amid the weights.
+    Produces: `tile_gpu.stage` on the operations of these steps: a modulo
+    schedule of two stages, which `tile-gpu-expand-pipeline` carries out.
 
-    Kernels whose schedule has `overlap = none` stay as they are, and those of
-    `own_step` have no stage 1. Steps of up to 64 columns whose warpgroups exchange
-    weights, and put their product off to the next step (`next_step`), wait for a
-    slot where they read it first, and give it back behind the last product that
-    does. Other loops with products that do not overlap are counted, and `explain`
-    says why.
+    *Stage 1* has the products whose sums only the next step reads (in a forward
+    pass: weights times values). They run one turn later, issued behind that
+    step's products from zero and overlapped with the work on their scores. A
+    step has one wait for all of stage 1. A slot that both stages read is waited
+    for in each.
+
+    If there is one such product, and a map rescales its sum, the map is of stage
+    1 too where that pays: up to 64 columns; and from 128 columns on, where the
+    products from zero take longer than those of 128 keys and channels. In the
+    second case it stands ahead of the issue of these products, so that ptxas puts
+    it under them.
+
+    *Releases.* ptxas may hoist the wait for stage 1 up to the last arrival at a
+    barrier. So a slot that only stage 0 reads is released late enough to keep
+    products of stage 1 in flight:
+
+    - behind a reduction of the scores: the last one where the products of stage 1
+      have up to 64 columns, else the first;
+    - behind the weights, where there is no maximum, where scores take several
+      operations, or where weights are summed twice (an entropy);
+    - above 128 columns with work tiles in order (the schedule's `order`), behind
+      the products that read it, with a `tile_gpu.hold` where the release would
+      stand;
+    - amid the weights, where keys and values have 128 columns, scores are weighed
+      as they are, and work tiles have different numbers of keys or blocks copy
+      for each other: the release names the weights (`after`), the wait for stage
+      1 and its release follow at once, and the lowering puts all three among the
+      instructions of the weights.
+
+    Kernels whose schedule has `overlap = none` stay as they are, and kernels of
+    `own_step` have no stage 1. Steps of up to 64 columns whose warpgroups
+    exchange weights, and put their product off to the next step (`next_step`),
+    wait for a slot where they first read it, and release it behind the last
+    product that does. Other loops whose products do not overlap are counted, and
+    `explain` says why.
 
     Example:
 
@@ -258,13 +285,15 @@ def TileGpuExpandPipelinePass
     and perhaps one in a conditional behind them that else passes that on. Stage 1
     of the loops is the same operations in each, on other values.
 
-    Produces: loops that carry what stage 1 reads, and run it in the turn after
-    its step, by order among the operations of stage 0; behind the last loop
-    stage 1 of its last turn, behind the releases of slots that follow the loop.
-    A step in a conditional has that between its own operations, and its own
-    stage 1 behind them; in the other branch it comes alone. Waits leave in
-    flight what is issued after the products that they are for. The
-    attributes are gone.
+    Produces: software-pipelined loops. A loop carries what stage 1 of its step
+    reads, and runs that stage one turn later, among the operations of stage 0 of
+    the next step in the order that the attributes give. Stage 1 of the last turn
+    (the epilogue of the pipeline) comes behind the last loop, after the releases
+    of slots that follow the loop. If a conditional with one more step follows,
+    the step's branch runs that epilogue among its own operations and its own
+    stage 1 behind them; the other branch has the epilogue alone. Each wait leaves
+    in flight what was issued after the products that it is for. The attributes
+    are removed.
 
     Example:
 
@@ -331,10 +360,10 @@ def TileGpuDeferReductionsPass
     `next = factor * old + sum of a row`, or `factor * (old + x * other) + sum`
     with another such vector.
 
-    Produces: loops that carry each thread's share of such a vector, and one
-    reduction after them, and after a conditional behind them that may add one
-    more share. The vector that the first loop starts from is shared
-    out in equal parts.
+    Produces: loops that carry each thread's share of such a vector, with one
+    reduction behind them. A conditional behind the loops that may add one more
+    share comes before that reduction. The vector that the first loop starts from
+    is divided among the threads in equal parts.
 
     Example:
 
@@ -534,12 +563,13 @@ def TileGpuKeepWorkspacePass
   let description = [{
     Expects: plans that launch `tile_gpu.kernel`s.
 
-    Produces: `tile_gpu.keep` in the place of workspace that kernels write who
-    read nothing but numbers, sizes of tensors, and such workspace, as the lists
-    of a mask that reads no tensors; these numbers are the key. The launches of
-    those kernels have no blocks where an earlier run has written it. Workspace
-    that any other kernel writes stays as it is, and so does what is used ahead of
-    the first of those launches.
+    Produces: `tile_gpu.keep` in place of a workspace whose contents depend on
+    numbers alone: every kernel that writes it reads nothing but numbers, sizes of
+    tensors, and other such workspaces. The lists of a mask that reads no tensors
+    are one. The numbers are the key under which the contents are found again:
+    where an earlier run has written them, the launches of those kernels have no
+    blocks. A workspace that any other kernel writes stays as it is, and so does
+    one that is used ahead of the first of those launches.
 
     Example:
 
@@ -628,38 +658,48 @@ def TileGpuOverlapLaunchesPass
     Expects: plans that launch `tile_gpu.kernel`s, on a target with dependent
     launches.
 
-    Produces: programmatic dependent launches (PDL). Of two launches in a row
-    the second becomes `programmatic`. The roles of its kernel first wait for
-    the first launch, and so for all launches before; the roles of the first
-    kernel let the second one start. Operations of the plan between the two move
-    ahead of both; a plan in which these touch memory of the first kernel stays
-    as it is. The first launch of a plan waits so for what its stream ran before,
-    and the last lets start what comes behind.
+    Produces: programmatic dependent launches (PDL). Of two launches in a row the
+    second becomes `programmatic`: the roles of the first kernel let it start, and
+    its own roles first wait for the first launch, and so for all launches before.
+    Operations of the plan between the two move ahead of both; a plan in which
+    these touch memory of the first kernel stays as it is. In the same way the
+    first launch of a plan waits for what its stream ran before, and the last one
+    lets start what comes behind.
 
-    Roles of warps, and a role that is alone, wait where they first ask for
-    memory: an item is found, and its addresses are, while the launch before
-    ends. Where a kernel of one role reads nothing that the one before writes, it
-    reads first, and waits before it writes; the one before, of one role as well,
-    lets it start when it has waited itself. Kernels of one role that need nothing
-    of the launches before them, and change nothing of theirs, as those that list
-    tiles, move ahead of the plan's first launch, and all of these run at once:
-    they let the next one start first, and one block of each waits, when it has
-    done its work, for the launch before. A warp that copies keys which are
-    read once (`evict_first`) asks L2 for those that its slots hold first
-    (`tile_gpu.global.prefetch`) before it waits, where no memory says which
-    these are, and it has four times as many at least to copy. In clusters it
-    does where, beside that, more than half of the multiprocessors have one item
-    each, or where its slots hold all that it copies, and a quarter of the
-    multiprocessors have blocks. Where memory says it, as lengths and tables of
-    pages do, a warp that would only fill up a warpgroup (role "ask") reads that
-    ahead of the wait, past caches, for blocks of at most 16 rows, and asks by the
-    same rule. What it reads may change until the wait is over: it decides what is
-    asked for, and nothing else. The warps that copy read it ahead of the wait as
-    well, for the first item of their block alone: behind the wait they read it
-    again, with the entries of tables that it names, and where nothing has changed
-    they copy the first tiles, as many as there are slots, before the item is
-    drawn. Where a block has half of a warpgroup's rows, a tile that is copied
-    ahead of the loops is asked for.
+    *Where roles wait.* Roles of warps, and a role that is alone, wait where they
+    first read memory: finding a work tile and its addresses overlaps the end of
+    the launch before. A kernel of one role that reads nothing that the one before
+    writes does all its reading first, and waits before it writes; the kernel
+    before, if it has one role as well, lets it start once it has waited itself.
+
+    *Independent kernels.* Kernels of one role that neither need nor change
+    anything of the launches before them, such as those that list tiles, move ahead
+    of the plan's first launch and run at once. They let the next kernel start
+    first, and one block of each waits for the launch before when its work is
+    done.
+
+    *Copies asked for ahead of the wait.* A warp that copies keys which are read
+    once (`evict_first`) asks the L2 cache for the tiles of its first slots before
+    it waits (`tile_gpu.global.prefetch`). It does so where no memory says which
+    tiles these are, and where it has at least four times as many to copy. In
+    clusters, besides, more than half of the multiprocessors have one work tile
+    each; or the slots hold all that is copied, and at most a quarter of the
+    multiprocessors have blocks.
+
+    Where memory says which tiles these are, as lengths and tables of pages do, two
+    things happen for blocks of at most 16 rows. Both read that memory ahead of the
+    wait, past caches, when it may still change, so what they read decides nothing
+    but what is fetched:
+
+    - A warp that would only fill up a warpgroup (role "ask") asks for the tiles by
+      the same rule.
+    - The warps that copy read it for the first work tile of their block. Behind
+      the wait they read it again, with the table's entries. Where nothing has
+      changed they copy the first tiles, as many as there are slots, before the
+      work tile is drawn.
+
+    In a block with half of a warpgroup's rows, a tile that is copied ahead of the
+    loops is asked for as well.
 
     Example:
 
