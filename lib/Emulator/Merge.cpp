@@ -7,6 +7,7 @@
 
 #include "Batch.h"
 #include "attn/Dialect/TileGPU/IR/MergedStates.h"
+#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 
 #include <cstring>
 
@@ -365,12 +366,11 @@ static LogicalResult emulateCluster(tg::MergeStatesOp op, ProgramBuilder &b,
   auto count = int64_t(*op.getCount());
   const RingInfo &info = b.kernel().rings[*ring];
   bool ofGroup = tg::mergesWarpgroups(op);
-  constexpr int64_t groupWarps = 4;
   int64_t warps = b.role && b.role->isGroup == ofGroup ? b.role->warps : 0;
   int64_t combining =
-      ofGroup ? groupWarps
+      ofGroup ? ::attn::gpu::groupWarps
               : llvm::divideCeil(op.getSixteensOfWarp() * warps, count);
-  if (ofGroup && warps != groupWarps)
+  if (ofGroup && warps != ::attn::gpu::groupWarps)
     return op.emitOpError("expected a role of one warpgroup");
   if (info.fill != emulator::Fill::States || info.cluster != count ||
       info.producers != combining || combining > warps)

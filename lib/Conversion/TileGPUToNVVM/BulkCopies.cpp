@@ -71,15 +71,13 @@ static void copyPanel(KernelContext &k, RingLoadOp op, const PanelCopy &copy) {
 /// The page of a box, which is a whole one: the warp has read it.
 static Value takeEntry(KernelContext &k, RingLoadOp op, Value box) {
   Emitter &e = k.e;
-  // Four lanes of a register have the same row.
-  constexpr int64_t ofRegister = 8, lanes = TargetInfo::warpThreads;
   Values &registers = k.of(op.getEntries());
   Value first = k.scalar(op.getFirstEntry()), entries = registers.front();
   for (auto [i, other] : llvm::enumerate(llvm::drop_begin(registers)))
     entries =
-        e.select(e.lt(first, e.c32((i + 1) * ofRegister)), entries, other);
-  Value row = e.add(e.urem(first, ofRegister), box);
-  return e.shuffleTo(entries, e.mul(row, lanes / ofRegister));
+        e.select(e.lt(first, e.c32((i + 1) * rowsOfRegister)), entries, other);
+  Value row = e.add(e.urem(first, rowsOfRegister), box);
+  return e.shuffleTo(entries, e.mul(row, lanesOfRow));
 }
 
 /// The page of a box of rows from `position` on, as the table says.

@@ -20,9 +20,6 @@ using namespace mlir::tile_gpu;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
-static constexpr int64_t groupWarps =
-    TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
-
 KernelLowering::KernelLowering(KernelOp kernel, const TargetInfo &target,
                                OpBuilder moduleBuilder)
     : KernelContext(kernel, target), moduleBuilder(moduleBuilder),

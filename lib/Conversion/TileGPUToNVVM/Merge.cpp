@@ -475,7 +475,6 @@ static LogicalResult mergeCluster(KernelContext &k, MergeStatesOp op,
   if (!ring)
     return noRing(op);
   int64_t count = *op.getCount();
-  constexpr int64_t groupWarps = 4;
   bool ofGroup = mergesWarpgroups(op);
   int64_t combining =
       ofGroup ? groupWarps

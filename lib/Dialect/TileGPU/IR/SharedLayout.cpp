@@ -25,11 +25,9 @@ static int64_t warpsOfReduction(Operation *op) {
   auto reduce = dyn_cast<ReduceOp>(op);
   auto vec =
       reduce ? dyn_cast<VecType>(reduce.getResult(0).getType()) : VecType();
-  constexpr int64_t warps =
-      TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
   return vec && vec.getAxis() == Axis::Col && !vec.getPartial() &&
                  vec.getScope() == Scope::Warpgroup
-             ? warps * int64_t(op->getParentOfType<RoleOp>().getCount())
+             ? groupWarps * int64_t(op->getParentOfType<RoleOp>().getCount())
              : 0;
 }
 
@@ -449,8 +447,6 @@ std::optional<int64_t> SharedLayout::tile(Operation *alloc) const {
 //===----------------------------------------------------------------------===//
 
 RoleLayout::RoleLayout(KernelOp kernel) {
-  constexpr int64_t groupWarps =
-      TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
   int64_t warps = 0;
   for (auto role : kernel.getOps<RoleOp>()) {
     if (role.getScope() == Scope::Warpgroup)

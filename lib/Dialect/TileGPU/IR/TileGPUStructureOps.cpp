@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/IR/KernelOps.h"
+#include "attn/Dialect/TileGPU/IR/TileForm.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
@@ -419,7 +420,6 @@ static LogicalResult verifyEntries(RingLoadOp op) {
   if (!op.getTable() || !map || !op.getEntries() || !op.getFirstEntry())
     return op.emitOpError("expected entries(...) with a tensor map and the "
                           "table that they are of");
-  constexpr int64_t ofRegister = 8;
   VecType entries = op.getEntries().getType();
   if (!entries.getElementType().isInteger(32) ||
       entries.getAxis() != Axis::Row || entries.getScope() != Scope::Warp ||
@@ -428,7 +428,8 @@ static LogicalResult verifyEntries(RingLoadOp op) {
                           "but got ")
            << entries;
   int64_t page = *op.getPage(), rows = op.getTile().getType().getRows();
-  if (page != map.getBox().getRows() || ofRegister % (rows / page))
+  if (page != map.getBox().getRows() ||
+      ::attn::gpu::rowsOfRegister % (rows / page))
     return op.emitOpError("expected a tile of 1, 2, 4 or 8 whole pages with "
                           "entries(...), but got one of ")
            << rows << " rows and pages of " << page << " in boxes of "

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "AskAhead.h"
+#include "attn/Analysis/AheadRules.h"
 #include "attn/Analysis/FewRows.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -29,10 +30,7 @@ using ::attn::Copy;
 auto ::attn::decideAsking(OpBuilder &b, Location loc, SchedulerOp scheduler,
                           Value begin, Value ahead, Value end,
                           const TargetInfo &target) -> Value {
-  // As many times its slots has a block at least that reads for long (1.01 to
-  // 1.04; with as many 0.97), and for as many multiprocessors a launch of few
-  // has one item (1.04; with one for two 0.9: docs/performance/gpu-serving.md).
-  constexpr int64_t longItems = 4, fewItems = 4;
+  const AheadRules &rules = aheadRules();
   auto compare = [&](arith::CmpIPredicate predicate, Value x, Value y) {
     return arith::CmpIOp::create(b, loc, predicate, x, y).getResult();
   };
@@ -42,8 +40,8 @@ auto ::attn::decideAsking(OpBuilder &b, Location loc, SchedulerOp scheduler,
   };
   Value keys = arith::SubIOp::create(b, loc, end, begin);
   Value slots = arith::SubIOp::create(b, loc, ahead, begin);
-  Value least =
-      arith::MulIOp::create(b, loc, slots, number(slots.getType(), longItems));
+  Value least = arith::MulIOp::create(b, loc, slots,
+                                      number(slots.getType(), rules.itemSlots));
   Value isLong = compare(arith::CmpIPredicate::sge, keys, least);
   if (!scheduler.getCluster())
     return isLong;
@@ -59,7 +57,7 @@ auto ::attn::decideAsking(OpBuilder &b, Location loc, SchedulerOp scheduler,
   Value areMost = isItems(arith::CmpIPredicate::sgt, all / 2);
   Value areOne = isItems(arith::CmpIPredicate::sle, all);
   Value areHeld = compare(arith::CmpIPredicate::sle, end, ahead);
-  Value areFew = isItems(arith::CmpIPredicate::sle, all / fewItems);
+  Value areFew = isItems(arith::CmpIPredicate::sle, all / rules.itemShare);
   auto both = [&](Value x, Value y) {
     return arith::AndIOp::create(b, loc, x, y).getResult();
   };

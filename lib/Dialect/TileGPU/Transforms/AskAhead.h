@@ -13,10 +13,6 @@
 
 namespace attn {
 
-/// Rows of a block at most for which copies are hastened: what more multiply
-/// comes in time.
-inline constexpr int64_t fewRows = 16;
-
 /// A copy that is asked for, and the tensor behind its map.
 struct Copy {
   mlir::tile_gpu::RingLoadOp load;

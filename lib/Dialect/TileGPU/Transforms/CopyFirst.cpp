@@ -19,6 +19,7 @@
 
 #include "AskAhead.h"
 #include "GuessItem.h"
+#include "attn/Analysis/AheadRules.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
@@ -359,7 +360,7 @@ bool ::attn::copyFirst(KernelOp kernel, LaunchOp launch,
                        const TargetInfo &target) {
   // What many rows multiply comes in time.
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
-  if (!schedule || schedule.getBlockQ() > fewRows)
+  if (!schedule || schedule.getBlockQ() > ::attn::aheadRules().rows)
     return false;
   SmallVector<WaitDependenciesOp> waits;
   for (auto scheduler : kernel.getOps<SchedulerOp>())

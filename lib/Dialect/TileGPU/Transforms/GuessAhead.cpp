@@ -15,7 +15,9 @@
 
 #include "AskAhead.h"
 #include "GuessItem.h"
+#include "attn/Analysis/AheadRules.h"
 #include "attn/Analysis/FewRows.h"
+#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -187,7 +189,6 @@ GuessedCopies::guessIndices(Copy copy, IRMapping &known) {
 /// A warp that is not there yet, and so takes no other's time or registers: of
 /// those that fill up a warpgroup.
 bool GuessedCopies::createRole() {
-  constexpr int64_t groupWarps = 4;
   RoleOp last;
   int64_t warps = 0;
   for (auto role : kernel.getOps<RoleOp>()) {
@@ -197,7 +198,7 @@ bool GuessedCopies::createRole() {
     if (role.getWarps() == 1)
       last = role;
   }
-  if (!last || warps % groupWarps == 0)
+  if (!last || warps % ::attn::gpu::groupWarps == 0)
     return false;
   Location loc = wait.getLoc();
   b.setInsertionPointAfter(last);
@@ -214,7 +215,7 @@ void GuessedCopies::ask() {
   // What many rows multiply comes in time, but for half of a warpgroup's
   // (1.02).
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
-  bool areFew = schedule && schedule.getBlockQ() <= ::attn::fewRows;
+  bool areFew = schedule && schedule.getBlockQ() <= ::attn::aheadRules().rows;
   bool areHalf =
       schedule && !scheduler.getSplits() &&
       ::attn::rowsAreHalf(schedule.getBlockQ(), schedule.getRows(), target);

@@ -21,7 +21,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Builders.h"
@@ -148,10 +148,10 @@ static void takeTurns(RoleOp role, bool ofProducts) {
       }))
     return;
   OpBuilder b(role);
-  constexpr int64_t turnWarps = 8; // Of who passes the turn and who takes it.
   Value turns = BarrierCreateOp::create(
-      b, role.getLoc(), BarrierType::get(b.getContext()), turnWarps,
-      int64_t(role.getCount()), /*first=*/IntegerAttr());
+      b, role.getLoc(), BarrierType::get(b.getContext()),
+      ::attn::gpu::turnWarps, int64_t(role.getCount()),
+      /*first=*/IntegerAttr());
   Value member = role.getBody().getArgument(0);
   for (Step &step : steps)
     for (Section &section : step.sections) {

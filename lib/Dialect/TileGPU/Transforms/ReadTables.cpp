@@ -26,7 +26,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "GuessItem.h"
+#include "attn/Analysis/AheadRules.h"
 #include "attn/Analysis/FewRows.h"
+#include "attn/Dialect/TileGPU/IR/TileForm.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -46,9 +48,6 @@ namespace attn {
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
-
-/// Entries of a register, of which four lanes have the same one.
-static constexpr int64_t ofRegister = 8;
 
 namespace {
 
@@ -103,7 +102,7 @@ bool TableLoop::matches(RingLoadOp load) {
   if (load.getPage() != map.getBox().getRows() || !row ||
       row.getIn() != loop.getInductionVar() ||
       !matchPattern(loop.getStep(), m_ConstantInt(&step)) || step != rows ||
-      ofRegister % (rows / *load.getPage()) ||
+      ::attn::gpu::rowsOfRegister % (rows / *load.getPage()) ||
       !loop.isDefinedOutsideOfLoop(load.getIndices().front()) ||
       !loop.isDefinedOutsideOfLoop(load.getTable()))
     return false;
@@ -124,10 +123,9 @@ bool TableLoop::collect() {
     return false;
   page = *copies.front().getPage();
   boxes = copies.front().getTile().getType().getRows() / page;
-  // What is read is there when four tiles have been copied: memory answers
-  // after three where it is busy (docs/performance/gpu-serving.md).
-  constexpr int64_t tiles = 4;
-  int64_t count = llvm::alignTo(tiles * boxes, 2 * ofRegister);
+  // Two registers at least: those of sixteen rows.
+  int64_t count = llvm::alignTo(::attn::aheadRules().tableTiles * boxes,
+                                2 * ::attn::gpu::rowsOfRegister);
   entries = VecType::get(loop.getContext(), count, b.getI32Type(), Axis::Row,
                          Scope::Warp, /*partial=*/false);
   return true;
@@ -377,7 +375,7 @@ bool TableLoop::run() {
 /// nothing. What copies for more warpgroups has fewer registers, and these
 /// multiply for longer than memory takes to answer.
 static std::string whyNoRoom(RoleOp role) {
-  constexpr int64_t least = 40;
+  const int64_t least = ::attn::aheadRules().tableRegisters;
   if (role.getScope() != Scope::Warp)
     return "warpgroups copy";
   std::optional<int64_t> registers = role.getRegisters();

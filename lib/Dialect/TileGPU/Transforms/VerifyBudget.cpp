@@ -261,12 +261,11 @@ LogicalResult Budget::checkRegisters() {
   if (roles.empty())
     return kernel.emitOpError("expected 1 role or more");
   ::attn::gpu::RoleLayout layout(kernel);
-  constexpr int64_t groupWarps =
-      TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
   bool mixed = false;
   for (RoleOp role : roles) {
     mixed |= bool(role.getRegisters()) != bool(roles.front().getRegisters());
-    RoleOp first = layout.leaders[layout.firstWarp[role] / groupWarps];
+    RoleOp first =
+        layout.leaders[layout.firstWarp[role] / ::attn::gpu::groupWarps];
     if (role.getRegisters() != first.getRegisters()) {
       InFlightDiagnostic diag = role.emitOpError(
           "expected the registers of the role whose warpgroup it shares");

@@ -17,6 +17,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "VerifyTurns.h"
+#include "attn/Dialect/TileGPU/IR/SharedLayout.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/IR/Matchers.h"
@@ -98,12 +99,10 @@ LogicalResult TurnsVerifier::checkBarrier(Operation *op) {
   auto create = barrierOf(op).getDefiningOp<BarrierCreateOp>();
   if (!create)
     return success(); // Reported by the lowering.
-  constexpr int64_t turnWarps = 8;
   if (int64_t(create.getEach()) != members ||
-      int64_t(create.getWarps()) != turnWarps) {
-    InFlightDiagnostic diag = op->emitOpError("expected a barrier of warps(8) "
-                                              "each(")
-                              << members
+      int64_t(create.getWarps()) != ::attn::gpu::turnWarps) {
+    InFlightDiagnostic diag = op->emitOpError("expected a barrier of warps(")
+                              << ::attn::gpu::turnWarps << ") each(" << members
                               << "), for the warps of who passes the turn and "
                                  "who takes it";
     diag.attachNote(create.getLoc()) << "barrier made here";

@@ -19,6 +19,13 @@
 
 namespace attn::gpu {
 
+/// Warps of a warpgroup.
+constexpr int64_t groupWarps =
+    TargetInfo::warpgroupThreads / TargetInfo::warpThreads;
+/// Warps at the barrier of a turn: those of the warpgroup that passes it on and
+/// of the one that takes it.
+constexpr int64_t turnWarps = 2 * groupWarps;
+
 struct RingLayout {
   mlir::tile_gpu::RingType type;
   mlir::tile_gpu::Fill fill;

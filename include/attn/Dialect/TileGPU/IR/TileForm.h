@@ -9,8 +9,15 @@
 #define ATTN_DIALECT_TILEGPU_IR_TILEFORM_H
 
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Target/TargetInfo.h"
 
 namespace attn::gpu {
+
+/// Rows of which a warp's register holds a value each, in the accumulators of
+/// mma.sync and in row vectors: two registers of a thread cover its rows. So
+/// `lanesOfRow` lanes have the same row.
+constexpr int64_t rowsOfRegister = MmaShape::warp().m / 2;
+constexpr int64_t lanesOfRow = TargetInfo::warpThreads / rowsOfRegister;
 
 /// How the rows of a stored tile lie in memory.
 struct TileForm {
