@@ -62,7 +62,7 @@ tile_gpu.kernel @read_after_release(%f: !c, %n: i32, %m: memref<?x?xf32>) {
     %k = tile_gpu.ring.wait %ring[%c0] : !ring
     // expected-note @below {{released here}}
     tile_gpu.ring.release %ring[%c0] : !ring
-    // expected-error @below {{uses a slot after its release}}
+    // expected-error @below {{expected no use of a slot after its release}}
     %t = tile_gpu.mma.issue %k, %k : !half, !half -> !t
     %r = tile_gpu.mma.wait %t pending(0) : !t
     tile_gpu.global.store %r, %m[%c0, %c0] : !c, memref<?x?xf32>
@@ -314,9 +314,33 @@ tile_gpu.kernel @exchange_committed_too_early(%f: !a, %m: memref<?x?xf32>) {
 tile_gpu.kernel @arrivals(%f: !c, %n: i32, %m: memref<?x?xf32>) {
   %c0 = arith.constant 0 : i32
   %c1 = arith.constant 1 : i32
-  // expected-error @below {{expects releases of 8 warps, but the roles that release it have 4}}
+  // expected-error @below {{expected the roles that release it to have 8 warps, but got 4}}
   %ring = tile_gpu.ring.create tma consumers(8) : !ring
   tile_gpu.role "one" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %k = tile_gpu.ring.wait %ring[%c0] : !ring
+    tile_gpu.ring.release %ring[%c0] : !ring
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
+// -----
+
+!ring = !tile_gpu.ring<2, 64x64xbf16 swizzle 128>
+
+// The full barrier would wait for ever.
+tile_gpu.kernel @commits() {
+  %c0 = arith.constant 0 : i32
+  // expected-error @below {{expected the roles that fill it to have 4 warps, but got 2}}
+  %ring = tile_gpu.ring.create warps producers(4) consumers(4) : !ring
+  tile_gpu.role "fill" warps(2) {
+  ^bb0(%w: i32):
+    %k = tile_gpu.ring.acquire %ring[%c0] : !ring
+    tile_gpu.ring.commit %ring[%c0] : !ring
+    tile_gpu.yield
+  }
+  tile_gpu.role "read" warpgroups(1) {
   ^bb0(%wg: i32):
     %k = tile_gpu.ring.wait %ring[%c0] : !ring
     tile_gpu.ring.release %ring[%c0] : !ring
@@ -373,7 +397,7 @@ tile_gpu.kernel @member_view(%n: i32) {
 // Uses of three members, taken by two.
 tile_gpu.kernel @member_count(%n: i32) {
   %c3 = arith.constant 3 : i32
-  // expected-error @below {{expects releases of 12 warps, but the roles that release it have 8}}
+  // expected-error @below {{expected the roles that release it to have 12 warps, but got 8}}
   %ring = tile_gpu.ring.create tma consumers(4) members(3) : !ring
   tile_gpu.role "two" warpgroups(2) {
   ^bb0(%wg: i32):
@@ -487,7 +511,7 @@ tile_gpu.kernel @group_too_far(%m: memref<?x?xbf16>, %n: i32, %far: i32) {
 
 tile_gpu.kernel @fillers(%m: memref<?x?xbf16>) {
   %c0 = arith.constant 0 : i32
-  // expected-error @below {{warps, but the roles that fill it have}}
+  // expected-error @below {{expected the roles that fill it to have 8 warps, but got 4}}
   %r = tile_gpu.ring.create cp_async producers(8) consumers(4) : !ring
   tile_gpu.role "load" warps(4) {
   ^bb0(%w: i32):

@@ -538,7 +538,7 @@ LogicalResult Verifier::releaseOfView(RingReleaseOp op, Value tile,
     }
     if (dominance.properlyDominates(op, user)) {
       InFlightDiagnostic diag =
-          user->emitOpError("uses a slot after its release");
+          user->emitOpError("expected no use of a slot after its release");
       diag.attachNote(op.getLoc()) << "released here";
       return diag;
     }
@@ -733,9 +733,8 @@ LogicalResult Verifier::checkProtocol() {
       int64_t consumers =
           ring.getConsumers().value_or(0) * ring.getMembers().value_or(1);
       if (releasing && releasing != consumers) {
-        ring.emitOpError("expects releases of ")
-            << consumers << " warps, but the roles that release it have "
-            << releasing;
+        ring.emitOpError("expected the roles that release it to have ")
+            << consumers << " warps, but got " << releasing;
         return WalkResult::interrupt();
       }
       if (failed(checkMembers(ring)))
@@ -743,9 +742,8 @@ LogicalResult Verifier::checkProtocol() {
       int64_t filling = warpsOf<RingCommitOp, ExchangeOp>(ring.getRing());
       int64_t producers = ring.getProducers().value_or(0);
       if (filling && filling != producers) {
-        ring.emitOpError("expects arrivals of ")
-            << producers << " warps, but the roles that fill it have "
-            << filling;
+        ring.emitOpError("expected the roles that fill it to have ")
+            << producers << " warps, but got " << filling;
         return WalkResult::interrupt();
       }
     }
