@@ -682,6 +682,16 @@ static Value isForOneKernel(OpBuilder &b, ArrayRef<int64_t> of,
       b, loc, manyQueries, arith::AndIOp::create(b, loc, manyTiles, fewHeads));
 }
 
+/// The reduction over all pairs: those that elements kill are not tested.
+static AggregateOp cloneUnmasked(AggregateOp op) {
+  AggregateOp unmasked = op.clone();
+  op->getBlock()->push_back(unmasked);
+  unmasked.getMask().getBlocks().clear();
+  unmasked.setListedKeys(std::nullopt);
+  unmasked.setHeldSamples(false);
+  return unmasked;
+}
+
 /// Sums over keys are cleared, added to by a block for each tile of keys, and
 /// rounded: three launches. Blocks add in turns, or in the order in which they
 /// come.
@@ -694,12 +704,10 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
       takesTurns && !why.empty())
     return overKeys.emitOpError("expected any_order within attn.fused for ")
            << target.name << ", where " << why;
-  auto dim = [&](Value tensor, int64_t d) -> Value {
-    return memref::DimOp::create(b, loc, mapping.lookup(tensor), d);
-  };
   auto sizesOf = [&](Value rows) {
-    return llvm::map_to_vector(llvm::seq(0, 3),
-                               [&](int64_t d) { return dim(rows, d); });
+    return llvm::map_to_vector(llvm::seq(0, 3), [&](int64_t d) -> Value {
+      return memref::DimOp::create(b, loc, mapping.lookup(rows), d);
+    });
   };
   auto times = [&](Value x, Value y) -> Value {
     return arith::MulIOp::create(b, loc, x, y);
@@ -755,15 +763,9 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
       extra.push_back(sums.back().turns);
     launchSums(sums.back(), /*clears=*/true);
   }
-  // Pairs that elements kill are not tested.
   AggregateOp unmasked, reduction = overQueries;
-  if (diesByElement(overQueries)) {
-    reduction = unmasked = overQueries.clone();
-    overQueries->getBlock()->push_back(unmasked);
-    unmasked.getMask().getBlocks().clear();
-    unmasked.setListedKeys(std::nullopt);
-    unmasked.setHeldSamples(false);
-  }
+  if (diesByElement(overQueries))
+    reduction = unmasked = cloneUnmasked(overQueries);
   Kernel kernel = startKernel(reduction, reduction->getOperands(), outputs,
                               extra, schedule.withFetch(Fetch::late));
   ReductionContext builder(reduction, monoid, target, kernel.func);

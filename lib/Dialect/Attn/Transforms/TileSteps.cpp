@@ -25,6 +25,7 @@
 #include "TileRotary.h"
 #include "TileScores.h"
 #include "TileWarps.h"
+#include "TileWeights.h"
 #include "attn/Analysis/Laws.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
@@ -56,23 +57,9 @@ void mlir::attn::prepare(ReductionContext &ctx, RowBlock &block) {
   }
 }
 
-namespace {
-
-/// For each group: the weights in f32; those of values, in the type of the dot
-/// with these and times their factor; and the sums of the former over rows;
-/// null where nothing needs them.
-struct Weights {
-  SmallVector<Value> wide, narrow, sums;
-};
-
-} // namespace
-
-/// Emits a map that ends in weights: of each one an f32 tile, where a sum
-/// needs it, and one for the values' dot, in its element type and times the
-/// factor of the pair.
-static Weights mapWeights(ReductionContext &ctx, RowBlock &block,
-                          ValueRange inputs, ArrayRef<WeightGroup> groups,
-                          MapBody body) {
+Weights mlir::attn::mapWeights(ReductionContext &ctx, RowBlock &block,
+                               ValueRange inputs, ArrayRef<WeightGroup> groups,
+                               MapBody body) {
   bool hasFactor = !ctx.reduction.getFactorBody().empty();
   bool separate = ctx.narrowValues || hasFactor;
   // Which forms of each group's weight are needed.
@@ -153,15 +140,10 @@ static Weights mapWeights(ReductionContext &ctx, RowBlock &block,
   return weights;
 }
 
-/// components' = factor * components + sums over the tile; without factors the
-/// sums are added as they are. Where there is a shift, `row` has the statistics
-/// that sums are moved to; or distances of a sum from the anchor have become
-/// longer by what it says, each times its weight.
-static SmallVector<Value> accumulate(ReductionContext &ctx, RowBlock &block,
-                                     ArrayRef<WeightGroup> groups,
-                                     const Weights &weights,
-                                     ArrayRef<Value> factors,
-                                     const RowFactors *row = nullptr) {
+SmallVector<Value>
+mlir::attn::accumulate(ReductionContext &ctx, RowBlock &block,
+                       ArrayRef<WeightGroup> groups, const Weights &weights,
+                       ArrayRef<Value> factors, const RowFactors *row) {
   SmallVector<Value> components(ctx.numComponents());
   SmallVector<Value> inputs;
   SmallVector<Type> types;
@@ -242,12 +224,10 @@ static SmallVector<Value> accumulate(ReductionContext &ctx, RowBlock &block,
   return components;
 }
 
-/// Emits the map from dots to statistics and, where `weightsToo` says so,
-/// weights: the identity and 0 where the element is dead.
-static SmallVector<Value> mapLift(ReductionContext &ctx, RowBlock &block,
-                                  ArrayRef<Value> dots,
-                                  ArrayRef<WeightGroup> groups,
-                                  ArrayRef<bool> weightsToo) {
+SmallVector<Value> mlir::attn::mapLift(ReductionContext &ctx, RowBlock &block,
+                                       ArrayRef<Value> dots,
+                                       ArrayRef<WeightGroup> groups,
+                                       ArrayRef<bool> weightsToo) {
   SmallVector<Type> types;
   unsigned numStats = ctx.form.dividendIsStat ? 0 : ctx.numStats();
   for (Attribute stat : ctx.monoid.getStats().getValue().take_front(numStats))
@@ -323,8 +303,8 @@ static SmallVector<Value> reduceDividends(ReductionContext &ctx,
                     });
 }
 
-static SmallVector<Value> reduceStats(ReductionContext &ctx,
-                                      ArrayRef<Value> stats) {
+SmallVector<Value> mlir::attn::reduceStats(ReductionContext &ctx,
+                                           ArrayRef<Value> stats) {
   return ctx.reduce(
       stats, ctx.identityStats(), ctx.form.ordered,
       [&](ValueRange x, ValueRange y) { return combineStats(ctx, x, y); });
@@ -514,6 +494,93 @@ static SmallVector<bool> findEarly(ReductionContext &ctx,
   return early;
 }
 
+namespace {
+
+/// The weights of a tile's elements in a cocycle, one element at a time.
+struct CocycleWeights {
+  SmallVector<Value> of(ValueRange x, Value alive);
+
+  ReductionContext &ctx;
+  RowBlock &block;
+  ArrayRef<WeightGroup> groups;
+  /// Weights that are computed with the statistics.
+  llvm::SmallSetVector<Value, 4> earlyWeights;
+  /// Of an element's inputs, those that are statistics; and these with the
+  /// early weights. The row's own statistics follow.
+  size_t numStats, numLifted;
+  /// What distances are multiplied by: the row's own factor, or null; `base` of
+  /// all rows.
+  Value rowFactor, base;
+
+private:
+  Value weightOf(Value lifted, ValueRange from, ValueRange computed);
+};
+
+} // namespace
+
+/// A weight that `lift` computes, or has computed with the statistics.
+Value CocycleWeights::weightOf(Value lifted, ValueRange from,
+                               ValueRange computed) {
+  auto *found = llvm::find(earlyWeights, lifted);
+  if (found != earlyWeights.end())
+    return computed[found - earlyWeights.begin()];
+  RegionCloner cloner(ctx.b);
+  Region &lift = ctx.monoid.getLift();
+  if (ctx.form.weighsLate)
+    cloner.map(lift.getArgument(0), finiteScore(ctx, from[0]));
+  cloner.map(lift.getArguments().drop_front(ctx.monoid.getNumScores()),
+             ctx.params());
+  Value weight = cloner.get(lifted);
+  return ctx.form.weighsLate ? mergeScale(ctx.b, ctx.loc, weight) : weight;
+}
+
+/// The products of weights and factors for each group; 0 where `alive` is given
+/// and false.
+SmallVector<Value> CocycleWeights::of(ValueRange x, Value alive) {
+  ValueRange from = x.take_front(numStats);
+  ValueRange computed = x.slice(numStats, numLifted - numStats);
+  ValueRange to = x.drop_front(numLifted);
+  SmallVector<Value> own;
+  Value dead, exponent;
+  if (ctx.form.exponential) {
+    own = {exponential(ctx, from[0], to[0], rowFactor ? to[1] : base,
+                       /*isWeight=*/true, &exponent)};
+    // Of a dead score it is -inf. Where there should be none, rows that have
+    // one are found by their NaN.
+    if (ctx.form.distances && (block.tile.masked || !ctx.form.redoesFar))
+      exponent = clampToFinite(ctx, exponent);
+  } else if (ctx.form.byQuotient) {
+    own.assign(ctx.numFactors(), to[0]);
+  } else {
+    own = ctx.factorsTo(from, to);
+    dead = ctx.isIdentity(from);
+  }
+  auto weight = [&](Value lifted) { return weightOf(lifted, from, computed); };
+  SmallVector<Value> shifted;
+  if (ctx.monoid.hasShift() && !ctx.form.distances)
+    shifted = shiftedWeights(ctx, from, to, weight);
+  SmallVector<Value> results;
+  for (WeightGroup group : groups) {
+    Value factor = own[group.factor];
+    if (group.shifted && !ctx.form.distances) {
+      results.push_back(ctx.selectScaled(
+          dead ? ctx.select(dead, ctx.f32(0.0f), factor) : factor,
+          shifted[ctx.monoid.getUnit(*group.shifted)]));
+      continue;
+    }
+    Value lifted = group.shifted ? exponent : weight(group.weight);
+    bool one = isConstantFloat(
+        lifted, [](const APFloat &w) { return w.isExactlyValue(1.0); });
+    Value product =
+        one ? factor : arith::MulFOp::create(ctx.b, lifted, factor).getResult();
+    if (alive)
+      product = ctx.select(alive, product, ctx.f32(0.0f));
+    results.push_back(dead ? ctx.select(dead, ctx.f32(0.0f), product)
+                           : product);
+  }
+  return results;
+}
+
 static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
                                       ArrayRef<Value> dots) {
   unsigned n = ctx.numStats();
@@ -543,217 +610,26 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
     inputs.append(row.stats);
   if (row.k)
     inputs.push_back(row.k);
-  Value k = scaleToBase(ctx);
+  Value base = scaleToBase(ctx);
   if (block.tile.linear)
-    k = ctx.linear.scaleLog2;
+    base = ctx.linear.scaleLog2;
   size_t numInputs = inputs.size();
   bool late = ctx.form.masksLate && block.tile.masked && !block.tile.linear;
   if (late)
     inputs = withLoaded(ctx, block, inputs);
-  Weights weights = mapWeights(
-      ctx, block, inputs, groups, [&](Value r, Value c, ValueRange x) {
-        Value alive;
-        if (late) {
-          x = takeLoaded(ctx, block, x, numInputs);
-          alive = liveByMask(ctx, block, r, c);
-        }
-        ValueRange from = x.take_front(numTiles);
-        ValueRange computed = x.slice(numTiles, lifted.size() - numTiles);
-        ValueRange to = x.drop_front(lifted.size());
-        SmallVector<Value> own;
-        Value dead, exponent;
-        if (ctx.form.exponential) {
-          own = {exponential(ctx, from[0], to[0], row.k ? to[1] : k,
-                             /*isWeight=*/true, &exponent)};
-          // Of a dead score it is -inf. Where there should be none, rows that
-          // have one are found by their NaN.
-          if (ctx.form.distances && (block.tile.masked || !ctx.form.redoesFar))
-            exponent = clampToFinite(ctx, exponent);
-        } else if (ctx.form.byQuotient) {
-          own.assign(ctx.numFactors(), to[0]);
-        } else {
-          own = ctx.factorsTo(from, to);
-          dead = ctx.isIdentity(from);
-        }
-        auto weightOf = [&](Value lifted) {
-          auto *found = llvm::find(earlyWeights, lifted);
-          if (found != earlyWeights.end())
-            return computed[found - earlyWeights.begin()];
-          RegionCloner cloner(ctx.b);
-          Region &lift = ctx.monoid.getLift();
-          if (ctx.form.weighsLate)
-            cloner.map(lift.getArgument(0), finiteScore(ctx, from[0]));
-          cloner.map(lift.getArguments().drop_front(ctx.monoid.getNumScores()),
-                     ctx.params());
-          Value weight = cloner.get(lifted);
-          return ctx.form.weighsLate ? mergeScale(ctx.b, ctx.loc, weight)
-                                     : weight;
-        };
-        SmallVector<Value> shifted;
-        if (ctx.monoid.hasShift() && !ctx.form.distances)
-          shifted = shiftedWeights(ctx, from, to, weightOf);
-        SmallVector<Value> results;
-        for (WeightGroup group : groups) {
-          Value factor = own[group.factor];
-          if (group.shifted && !ctx.form.distances) {
-            results.push_back(ctx.selectScaled(
-                dead ? ctx.select(dead, ctx.f32(0.0f), factor) : factor,
-                shifted[ctx.monoid.getUnit(*group.shifted)]));
-            continue;
-          }
-          Value weight = group.shifted ? exponent : weightOf(group.weight);
-          bool one = isConstantFloat(
-              weight, [](const APFloat &w) { return w.isExactlyValue(1.0); });
-          Value product =
-              one ? factor
-                  : arith::MulFOp::create(ctx.b, weight, factor).getResult();
-          if (alive)
-            product = ctx.select(alive, product, ctx.f32(0.0f));
-          results.push_back(dead ? ctx.select(dead, ctx.f32(0.0f), product)
-                                 : product);
-        }
-        return results;
-      });
+  CocycleWeights element{ctx,      block,         groups, earlyWeights,
+                         numTiles, lifted.size(), row.k,  base};
+  Weights weights = mapWeights(ctx, block, inputs, groups,
+                               [&](Value r, Value c, ValueRange x) {
+                                 Value alive;
+                                 if (late) {
+                                   x = takeLoaded(ctx, block, x, numInputs);
+                                   alive = liveByMask(ctx, block, r, c);
+                                 }
+                                 return element.of(x, alive);
+                               });
   SmallVector<Value> state(row.stats);
   state.append(accumulate(ctx, block, groups, weights, row.factors, &row));
-  return state;
-}
-
-/// The power of 2 below which factors of weights are 0 on a CPU.
-static constexpr int leastPower = -116;
-
-static Value dropSmall(ReductionContext &ctx, Value factor) {
-  Value isSmall = arith::CmpFOp::create(ctx.b, arith::CmpFPredicate::OLT,
-                                        math::AbsFOp::create(ctx.b, factor),
-                                        ctx.f32(std::ldexp(1.0f, leastPower)));
-  return ctx.select(isSmall, ctx.f32(0.0f), factor);
-}
-
-/// The factor that a key's weight takes from the gates with statistics `stats`.
-/// On a CPU, 0 takes the place of what is below 2^-116: its products with
-/// weights and values would be too small for normal numbers, which makes each
-/// of them take a hundred times as long (docs/performance/cpu.md).
-static Value gate(ReductionContext &ctx, ValueRange stats) {
-  Value gate = ctx.call(ctx.monoid.getGate(), stats).front();
-  if (isGpu(ctx))
-    return gate;
-  Operation *root = gate.getDefiningOp();
-  if (isa_and_nonnull<math::ExpOp, math::Exp2Op>(root)) {
-    root->setAttr(tile::TileDialect::leastPowerName,
-                  ctx.b.getI32IntegerAttr(leastPower));
-    return gate;
-  }
-  return dropSmall(ctx, gate);
-}
-
-/// Suffix: later keys gate earlier ones. Prefix: the other way round.
-static SmallVector<Value> stepGated(ReductionContext &ctx, RowBlock &block,
-                                    ArrayRef<Value> dots) {
-  unsigned n = ctx.numStats();
-  bool suffix = ctx.monoid.getKind() == MonoidKind::suffix;
-  SmallVector<WeightGroup> groups = weightGroups(ctx);
-  SmallVector<Value> lifted =
-      mapLift(ctx, block, dots, groups, SmallVector<bool>(groups.size(), true));
-  ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
-  SmallVector<Value> tileStats = reduceStats(ctx, stats);
-  SmallVector<Value> between =
-      ctx.scan(stats, ctx.identityStats(), /*reverse=*/suffix,
-               [&](ValueRange x, ValueRange y) { return ctx.combine(x, y); });
-
-  SmallVector<Value> inputs = between;
-  inputs.append(lifted.begin() + n, lifted.end());
-  ArrayRef<Value> oldStats = ArrayRef(block.state).take_front(n);
-  if (!suffix)
-    inputs.append(oldStats.begin(), oldStats.end());
-  Weights weights =
-      mapWeights(ctx, block, inputs, groups, [&](Value, Value, ValueRange x) {
-        SmallVector<Value> passed(x.take_front(n));
-        ValueRange own = x.slice(n, groups.size());
-        if (!suffix)
-          passed = ctx.combine(x.drop_front(n + groups.size()), passed);
-        Value factor = gate(ctx, passed);
-        SmallVector<Value> results;
-        for (Value weight : own)
-          results.push_back(arith::MulFOp::create(ctx.b, weight, factor));
-        return results;
-      });
-
-  SmallVector<Value> rowInputs(oldStats);
-  rowInputs.append(tileStats);
-  SmallVector<Type> rowTypes;
-  for (Value stat : oldStats)
-    rowTypes.push_back(stat.getType());
-  if (suffix)
-    rowTypes.push_back(rowTile(ctx));
-  SmallVector<Value> state =
-      ctx.map(rowInputs, rowTypes, [&](Value, Value, ValueRange x) {
-        SmallVector<Value> results =
-            ctx.combine(x.take_front(n), x.drop_front(n));
-        if (suffix)
-          results.push_back(gate(ctx, x.drop_front(n)));
-        return results;
-      });
-  SmallVector<Value> factors;
-  if (suffix)
-    factors.push_back(state.pop_back_val());
-  state.append(accumulate(ctx, block, groups, weights, factors));
-  return state;
-}
-
-/// Affine: of the product of all states key j has the factor of the second
-/// state where the keys before it meet the rest, and in that of the first,
-/// where it meets the keys behind it.
-static SmallVector<Value> stepAffine(ReductionContext &ctx, RowBlock &block,
-                                     ArrayRef<Value> dots) {
-  unsigned n = ctx.numStats();
-  SmallVector<WeightGroup> groups = weightGroups(ctx);
-  SmallVector<Value> lifted =
-      mapLift(ctx, block, dots, groups, SmallVector<bool>(groups.size(), true));
-  ArrayRef<Value> stats = ArrayRef(lifted).take_front(n);
-  SmallVector<Value> tileStats = reduceStats(ctx, stats);
-  auto scan = [&](bool reverse) {
-    return ctx.scan(
-        stats, ctx.identityStats(), reverse,
-        [&](ValueRange x, ValueRange y) { return ctx.combine(x, y); });
-  };
-  SmallVector<Value> inputs(lifted);
-  llvm::append_range(inputs, scan(/*reverse=*/false));
-  llvm::append_range(inputs, scan(/*reverse=*/true));
-  ArrayRef<Value> oldStats = ArrayRef(block.state).take_front(n);
-  llvm::append_range(inputs, oldStats);
-  Weights weights =
-      mapWeights(ctx, block, inputs, groups, [&](Value, Value, ValueRange x) {
-        ValueRange own = x.take_front(n), weight = x.slice(n, groups.size());
-        x = x.drop_front(n + groups.size());
-        ValueRange before = x.take_front(n), behind = x.slice(n, n),
-                   old = x.drop_front(2 * n);
-        Value inRest = ctx.affineFactors(own, behind).first;
-        Value ofRest = ctx.affineFactors(ctx.combine(old, before),
-                                         ctx.combine(own, behind))
-                           .second;
-        Value factor = arith::MulFOp::create(ctx.b, inRest, ofRest);
-        if (!isGpu(ctx))
-          factor = dropSmall(ctx, factor);
-        return llvm::map_to_vector(weight, [&](Value one) -> Value {
-          return arith::MulFOp::create(ctx.b, one, factor);
-        });
-      });
-
-  SmallVector<Value> rowInputs(oldStats);
-  rowInputs.append(tileStats);
-  SmallVector<Type> rowTypes;
-  for (Value stat : oldStats)
-    rowTypes.push_back(stat.getType());
-  rowTypes.push_back(rowTile(ctx));
-  SmallVector<Value> state =
-      ctx.map(rowInputs, rowTypes, [&](Value, Value, ValueRange x) {
-        ValueRange old = x.take_front(n), tile = x.drop_front(n);
-        SmallVector<Value> results = ctx.combine(old, tile);
-        results.push_back(ctx.affineFactors(old, tile).first);
-        return results;
-      });
-  SmallVector<Value> factors = {state.pop_back_val()};
-  state.append(accumulate(ctx, block, groups, weights, factors));
   return state;
 }
 

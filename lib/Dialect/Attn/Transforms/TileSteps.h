@@ -19,6 +19,15 @@ void readForm(ReductionContext &ctx);
 void prepare(ReductionContext &ctx, RowBlock &block);
 /// The state of a block's rows after the tile.
 SmallVector<Value> stepRows(ReductionContext &ctx, RowBlock &block);
+/// The same where later keys gate earlier ones (suffix), or earlier ones later
+/// ones (prefix).
+SmallVector<Value> stepGated(ReductionContext &ctx, RowBlock &block,
+                             ArrayRef<Value> dots);
+/// The same of an affine monoid. Of the product of all states key j has two
+/// factors: of the second state where the keys before it meet the rest, of the
+/// first where it meets the keys behind it.
+SmallVector<Value> stepAffine(ReductionContext &ctx, RowBlock &block,
+                              ArrayRef<Value> dots);
 /// The same of a general monoid, by states.
 SmallVector<Value> stepGeneral(ReductionContext &ctx, RowBlock &block,
                                ArrayRef<Value> dots);

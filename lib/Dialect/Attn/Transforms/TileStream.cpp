@@ -385,6 +385,23 @@ static void fetchLate(ReductionContext &ctx) {
     ctx.kernel.setScheduleAttr(decided.withFetch(Fetch::late));
 }
 
+/// Whether steps are so short that the next work tile is fetched late where one
+/// end of its keys takes long to find; where both do, it is at any rate. Those
+/// of 128 columns are, and those of 64 with one product and up to three
+/// warpgroups (measured: docs/performance/gpu.md, "The order of a step").
+static bool stepsAreShort(ReductionContext &ctx) {
+  constexpr int64_t mostGroups = 3;
+  bool isSmall =
+      ctx.schedule.getBlockQ() <= mostGroups * ctx.schedule.getRows() &&
+      ctx.reduction.getQueryOperands().size() == 1;
+  auto isShort = [&](Value tensor) {
+    int64_t columns = cast<ShapedType>(tensor.getType()).getShape().back();
+    return columns == 128 || (columns == 64 && isSmall);
+  };
+  return llvm::all_of(ctx.reduction.getKeyOperands(), isShort) &&
+         llvm::all_of(ctx.reduction.getValueOperands(), isShort);
+}
+
 SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
                                           ValueRange state) {
   if (ctx.lists.tiles)
@@ -435,20 +452,8 @@ SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
   };
   if (!isPeeled || !ranges.coreLower || !pipelined(ctx))
     return stream(ranges);
-  // Both ends of the keys take long to find. Of 128 columns a step is so short
-  // that one end does; of 64 so are those of one product and up to three
-  // warpgroups (measured: docs/performance/gpu.md, "The order of a step").
-  constexpr int64_t mostGroups = 3;
-  bool isSmall =
-      ctx.schedule.getBlockQ() <= mostGroups * ctx.schedule.getRows() &&
-      ctx.reduction.getQueryOperands().size() == 1;
-  auto isShort = [&](Value tensor) {
-    int64_t columns = cast<ShapedType>(tensor.getType()).getShape().back();
-    return columns == 128 || (columns == 64 && isSmall);
-  };
-  if (isWindow || (problem.mask && ctx.mask->facts().endDiffersByRow &&
-                   llvm::all_of(ctx.reduction.getKeyOperands(), isShort) &&
-                   llvm::all_of(ctx.reduction.getValueOperands(), isShort)))
+  if (isWindow ||
+      (problem.mask && ctx.mask->facts().endDiffersByRow && stepsAreShort(ctx)))
     fetchLate(ctx);
   auto streamPeeled = [&]() -> SmallVector<Value> {
     if (!ctx.linear.applies)
