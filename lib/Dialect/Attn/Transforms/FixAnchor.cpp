@@ -13,8 +13,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MarkReductions.h"
 #include "StateUses.h"
-#include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -117,23 +117,16 @@ struct FixAnchorPass : ::attn::impl::AttnFixAnchorPassBase<FixAnchorPass> {
   using AttnFixAnchorPassBase::AttnFixAnchorPassBase;
 
   void runOnOperation() final {
-    std::optional<::attn::TargetInfo> target =
-        ::attn::getTarget(getOperation());
-    if (!target)
+    std::optional<MarkCounts> counts = markReductions(
+        getOperation(), explain,
+        {"anchor not fixed: ",
+         [](ReductionOpInterface op) { return op.getFixableAnchor(); },
+         whyNotFixed,
+         [](ReductionOpInterface op) { op.setFixableAnchor(true); }});
+    if (!counts)
       return signalPassFailure();
-    getOperation().walk([&](ReductionOpInterface op) {
-      MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
-      if (!monoid || op.getFixableAnchor())
-        return;
-      if (StringRef why = whyNotFixed(op, monoid, *target); !why.empty()) {
-        ++numKept;
-        if (explain)
-          op->emitRemark("anchor not fixed: ") << why;
-        return;
-      }
-      op.setFixableAnchor(true);
-      ++numFixable;
-    });
+    numFixable += counts->marked;
+    numKept += counts->kept;
   }
 };
 } // namespace

@@ -23,9 +23,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MarkReductions.h"
 #include "NamedRewrites.h"
 #include "TileKernel.h"
-#include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
@@ -387,23 +387,16 @@ struct FoldLinearBiasPass
   using AttnFoldLinearBiasPassBase::AttnFoldLinearBiasPassBase;
 
   void runOnOperation() final {
-    std::optional<::attn::TargetInfo> target =
-        ::attn::getTarget(getOperation());
-    if (!target)
+    std::optional<MarkCounts> counts = markReductions(
+        getOperation(), explain,
+        {"no linear tiles: ",
+         [](ReductionOpInterface op) { return op.getLinearBias(); },
+         whyNotLinear,
+         [](ReductionOpInterface op) { op.setLinearBias(true); }});
+    if (!counts)
       return signalPassFailure();
-    getOperation().walk([&](ReductionOpInterface op) {
-      MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
-      if (!monoid || op.getLinearBias())
-        return;
-      if (StringRef why = whyNotLinear(op, monoid, *target); !why.empty()) {
-        ++numKept;
-        if (explain)
-          op->emitRemark("no linear tiles: ") << why;
-        return;
-      }
-      op.setLinearBias(true);
-      ++numLinear;
-    });
+    numLinear += counts->marked;
+    numKept += counts->kept;
   }
 };
 } // namespace

@@ -12,9 +12,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MarkReductions.h"
 #include "NamedRewrites.h"
 #include "StateUses.h"
-#include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "attn/Dialect/Attn/Transforms/RegionUtils.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -161,23 +161,15 @@ struct FoldScalePass : ::attn::impl::AttnFoldScalePassBase<FoldScalePass> {
   using AttnFoldScalePassBase::AttnFoldScalePassBase;
 
   void runOnOperation() final {
-    std::optional<::attn::TargetInfo> target =
-        ::attn::getTarget(getOperation());
-    if (!target)
+    std::optional<MarkCounts> counts = markReductions(
+        getOperation(), explain,
+        {"maximum in units of the score: ",
+         [](ReductionOpInterface op) { return op.getScoreUnit(); },
+         whyNotScaled, [](ReductionOpInterface op) { op.setScoreUnit(true); }});
+    if (!counts)
       return signalPassFailure();
-    getOperation().walk([&](ReductionOpInterface op) {
-      MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
-      if (!monoid || op.getScoreUnit())
-        return;
-      if (StringRef why = whyNotScaled(op, monoid, *target); !why.empty()) {
-        ++numKept;
-        if (explain)
-          op->emitRemark("maximum in units of the score: ") << why;
-        return;
-      }
-      op.setScoreUnit(true);
-      ++numFolded;
-    });
+    numFolded += counts->marked;
+    numKept += counts->kept;
   }
 };
 } // namespace

@@ -13,9 +13,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MarkReductions.h"
 #include "StateUses.h"
 #include "TileWarps.h"
-#include "attn/Analysis/TargetAttr.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/IR/BuiltinOps.h"
 
@@ -54,23 +54,16 @@ struct RelaxMaximumPass
   using AttnRelaxMaximumPassBase::AttnRelaxMaximumPassBase;
 
   void runOnOperation() final {
-    std::optional<::attn::TargetInfo> target =
-        ::attn::getTarget(getOperation());
-    if (!target)
+    std::optional<MarkCounts> counts = markReductions(
+        getOperation(), explain,
+        {"maximum not relaxed: ",
+         [](ReductionOpInterface op) { return op.getRelaxedMaximum(); },
+         whyNotRelaxed,
+         [](ReductionOpInterface op) { op.setRelaxedMaximum(true); }});
+    if (!counts)
       return signalPassFailure();
-    getOperation().walk([&](ReductionOpInterface op) {
-      MonoidOp monoid = lookupMonoid(op, op.getMonoidRef());
-      if (!monoid || op.getRelaxedMaximum())
-        return;
-      if (StringRef why = whyNotRelaxed(op, monoid, *target); !why.empty()) {
-        ++numKept;
-        if (explain)
-          op->emitRemark("maximum not relaxed: ") << why;
-        return;
-      }
-      op.setRelaxedMaximum(true);
-      ++numRelaxed;
-    });
+    numRelaxed += counts->marked;
+    numKept += counts->kept;
   }
 };
 } // namespace
