@@ -5,26 +5,30 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// Private to attn-tile. The kernel of an `attn.aggregate`, a partial or scores
-// is built by functions over one context, a file for each concern:
+// Private to attn-tile. The kernel of an `attn.aggregate`, `attn.partial` or
+// `attn.scores` is built by functions over one context (ReductionContext), a
+// file for each concern:
 //
-//   TileBlock     where the block is, and its queries
-//   TileStream    which key tiles it visits
-//   TileLists     ... where a kernel before has listed them
-//   TileDistances ... and listed apart those that read one element of a table
-//   TileSteps     how one of them enters the state, by kinds of monoids
-//   TileElements  masks, scores and weights of one pair of a row and a key
-//   TileAnchor    the reference point of exponentials
-//   TileForm      how these are computed
-//   TileFarRows   rows whose scores are beyond what that takes
-//   TileRotary    channels that turn
-//   TileGroup     rows that reduce several heads
-//   TileParts     parts of the keys, one after the other
-//   TileWarps     parts of a tile of keys, of a warp each
-//   TileFused     sums over rows that are added up in memory
-//   TileRepair    rows that a NaN has spoiled
-//   TileScores    scores that are written, or added up along diagonals
-//   TileKernel    the kernel from its start to its end
+//   TileKernel       the kernel from its start to its end
+//   TileBlock        where the block is, and its queries
+//   TileStream       which key tiles it visits
+//   TileLists        ... where a kernel before has listed them
+//   TileDistances    ... and listed apart those that read one element
+//   TileSteps        how a key tile enters the state: sums and cocycles
+//   TileGatedSteps   ... of suffix, prefix and affine monoids
+//   TileGeneralSteps ... of general monoids
+//   TileWeights.h    what these steps have in common
+//   TileElements     masks, scores and weights of one pair of a row and a key
+//   TileForm         how exponentials are computed
+//   TileAnchor       their reference point
+//   TileFarRows      rows whose scores are too large for that
+//   TileRotary       rotary embedding
+//   TileGroup        rows that reduce several heads
+//   TileParts        parts of the keys, one after the other
+//   TileWarps        parts of a tile of keys, one for each warp
+//   TileFused        sums over rows that are added up in memory
+//   TileRepair       rows that a NaN has spoiled, computed again
+//   TileScores       scores that are written, or added up along diagonals
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,27 +45,29 @@
 
 namespace mlir::attn {
 
-/// Blocks of a cluster, where the target's kernels have them.
+/// Blocks of a cluster; 1 on targets without clusters.
 inline int64_t clusterOf(ScheduleAttr schedule,
                          const ::attn::TargetInfo &target) {
   return target.hasRoles() ? schedule.getCluster() : 1;
 }
-/// The parts of the keys of a tile that the blocks of a cluster have, or 1.
+/// Into how many parts the blocks of a cluster divide the keys of their rows; 1
+/// if they have different rows.
 inline int64_t partsOfCluster(ScheduleAttr schedule,
                               const ::attn::TargetInfo &target) {
   return schedule.partsFormCluster() ? clusterOf(schedule, target) : 1;
 }
-/// Neighbouring tiles that they have instead.
+/// How many neighbouring tiles of rows the blocks of a cluster have; 1 if they
+/// have parts of the keys.
 inline int64_t tilesOfCluster(ScheduleAttr schedule,
                               const ::attn::TargetInfo &target) {
   return schedule.partsFormCluster() ? 1 : clusterOf(schedule, target);
 }
 
-/// Whether the reduced rows are those of several heads, the query heads of a
-/// block's key head.
+/// Whether a block reduces rows of several heads: the query heads of its key
+/// head.
 bool hasGroup(ReductionOpInterface op);
-/// The schedule of the kernel that does again what such keys have spoiled; it
-/// has `marksOfBlock` rows or fewer in a block on a GPU.
+/// The schedule of the kernel that computes spoiled rows again (TileRepair). On
+/// a GPU its blocks have at most `marksOfBlock` rows.
 ScheduleAttr scheduleOfRepair(ReductionOpInterface op,
                               const ::attn::TargetInfo &target);
 constexpr int64_t marksOfBlock = 64;
@@ -70,33 +76,38 @@ constexpr int64_t marksOfBlock = 64;
 // What the functions pass on
 //===----------------------------------------------------------------------===//
 
-/// Key tiles of each query tile, [batch, head, query tile, ...]
-/// (TileLists.cpp): how many are masked and how many whole, and their numbers,
-/// those of whole tiles in front and of masked ones from the end; and of each
-/// masked one the words of its keys that are live in some row. A ragged tile is
-/// the first of the masked ones. `classes` says for each key tile what it is,
-/// and has no element where one kernel classifies and lists (listsAtOnce);
-/// `bits` has the mask's elements of masked tiles, words of its keys for each
-/// row of the query tile, or it is null. Words, classes and bits are found by
-/// the tile's number. Beside the counts of the n-th query tile is the number of
-/// the one that has the n-th most to do, where the schedule takes the longest
-/// first; of few work tiles, of the n-th from the end.
+/// Lists of the key tiles of each query tile (TileLists.cpp), in memory that is
+/// indexed by [batch, head, query tile, ...].
 struct KeyLists {
-  Value tiles, words, classes, bits;
+  /// `header` numbers, then the numbers of key tiles: those of whole tiles from
+  /// the front, those of masked ones from the end. A ragged tile is the first
+  /// of the masked ones.
+  Value tiles;
+  /// By the number of a key tile. `words`: of a masked one, which of its keys
+  /// are live in some row. `classes`: its Class; without elements if one kernel
+  /// both classifies and lists (listsAtOnce). `bits`: the mask's elements of a
+  /// masked one, for each row of the query tile, or null.
+  Value words, classes, bits;
+  /// The header: how many key tiles are masked, how many are whole, and, in the
+  /// n-th list, which query tile has the n-th most to do. That is there if the
+  /// schedule takes the longest first; with few work tiles it is counted from
+  /// the end.
   static constexpr int64_t masks = 0, wholes = 1, nthLongest = 2, header = 3;
-  /// Blocks that say what the tiles of a query tile are, without bits.
+  /// Blocks that share the classification of a query tile's key tiles, without
+  /// bits.
   static constexpr int64_t parts = 8;
   enum Class { dead, masked, whole };
 };
 
-/// Sums over rows that a kernel over queries adds up in memory: weights of a
-/// component times the rows of a row operand. On a CPU they go from `sums`,
-/// f32, to `result` in the end, unless that is null; on a GPU kernels of their
-/// own clear and round them (RowSumsKernel).
+/// A sum over rows that a kernel over queries adds up in memory: the weights of
+/// component `weight` times the rows of operand `operand`.
 struct RowSum {
   unsigned weight, operand;
+  /// The sum, in f32. On a CPU it is rounded to `result` in the end, unless
+  /// that is null; on a GPU separate kernels clear and round it
+  /// (RowSumsKernel).
   Value sums, result;
-  /// Counters for each tile of rows, where blocks add one after the other.
+  /// A counter for each tile of rows if blocks add one after the other.
   Value turns = {};
 };
 
@@ -104,15 +115,16 @@ struct RowSum {
 struct KeyTile {
   Value first; // index of its first key
   bool masked;
-  Value live = {};  // 1xC, i1: keys that some row has; null: all of the hull
+  Value live = {};  // 1xC, i1: keys that some row sees; null: all of the hull
   Value whole = {}; // i1: every pair is live, although `masked`; may be null
-  /// Its number, where its elements are bits of the lists; else null.
+  /// Its number, if its elements are bits of the lists; else null.
   Value number = {};
-  /// Some of the tile's keys may not exist, where `isRagged` (i1) says so; if
-  /// that is null, in any case.
+  /// Some of the tile's keys may not exist: if `isRagged` (i1) is true, or
+  /// null.
   bool ragged = true;
   Value isRagged = {};
-  /// Scores are linear in the tile; what the product adds from key to key.
+  /// Scores grow evenly from key to key in this tile, by `ramp`, which the
+  /// product adds.
   bool linear = false;
   Value ramp = {};
 };
@@ -123,21 +135,23 @@ struct RowBlock {
   KeyTile tile;
   Value firstRow; // within the sequence, index
   SmallVector<Value> queries, keys, values, state;
-  SmallVector<Value> held; // of the context
-  /// What the mask reads of rows or keys alone, and the scores of pairs that
-  /// are far apart, as tiles that are loaded before the scores; and within a
-  /// map their elements.
-  SmallVector<std::pair<Value, Value>> samples; // of the region, tile
+  SmallVector<Value> held; // those of the context
+  /// Tiles that are loaded before the scores, each with the value of the region
+  /// that it stands for: what the mask reads of rows or of keys alone, and what
+  /// the scores of pairs read that are far apart. `sampled`, within a map, are
+  /// their elements.
+  SmallVector<std::pair<Value, Value>> samples;
   SmallVector<Value> sampled;
-  /// The same of the bits of listed tiles, a word of each row a tile.
+  /// The same for the bits of listed tiles: each tile has a word of each row.
   SmallVector<Value> words, wordsRead;
   // Built ahead of the maps that use them, all i32: row and key of element
   // (0, 0), the last of each in range, and keys of the tile below the end.
   Value rowBase, keyBase, lastRow, lastKey, keyCount;
 };
 
-/// A weight of `lift`, which factor it meets, and, where `shift` moves it, the
-/// component: components that have all in common share a tile.
+/// A weight of `lift`, the number of the factor that it meets, and, if `shift`
+/// moves it, its component. Components that agree in all of these share a tile
+/// of weights.
 struct WeightGroup {
   Value weight;
   unsigned factor;
@@ -150,42 +164,46 @@ struct WeightGroup {
 /// How exponentials are computed: what the monoid, its laws and the named
 /// rewrites (NamedRewrites.h) say.
 struct ScoreForm : ScoreUnit {
-  /// rescale is exp(from - to) (or exp2) on one statistic, the largest score,
-  /// and weights are constants: an exp2 of products with a constant k.
+  /// Online softmax: `rescale` is exp(from - to), or exp2, of one statistic,
+  /// the largest score, and weights are constants. Kernels evaluate exp2 of a
+  /// product with a constant k.
   bool exponential = false;
   float base = 1.0f; // log2(e), or 1 for exp2
-  /// The anchor's product with k is rounded once for the row: one fma per
-  /// element, exp2(fma(stat, k, -anchor * k)), but in rows that are far from 0
-  /// (see `isFar`). Else exp2((stat - anchor) * k).
+  /// The weight is exp2(fma(stat, k, -anchor * k)): one fma for each element,
+  /// and one rounding of the anchor's product for the row. Rows far from 0 are
+  /// treated apart (see `isFar`). If not fused it is exp2((stat - anchor) * k).
   bool fused = false;
-  /// Weights are rounded to 16 bits and so is all that is made of them.
+  /// Weights, and all that is made of them, are rounded to 16 bits.
   bool shortWeights = false;
   /// The element's statistic is its dot: no map comes before the reduction.
   bool dotIsStat = false;
-  /// Anchors of a larger size are far from 0, the k of their rows, and the
-  /// anchor of rows without keys (see `findFarAnchors`).
+  /// A row is far from 0 if its anchor is larger than `farAnchor`; k of such a
+  /// row; and the anchor of rows without keys (see `findFarAnchors`).
   Value farAnchor, farK, leastAnchor;
   /// The anchor stays until the row's greatest statistic is well ahead of it:
   /// weights may be larger than 1, and sums are scaled seldom (`anchorsLate`).
   bool anchorsLate = false;
-  /// Rows that are far are done again behind the key tiles.
+  /// Rows far from 0 are computed again behind the key tiles.
   bool redoesFar = false;
-  /// So are rows that are NaN, and listed tiles clear no values of dead keys.
+  /// Rows that are NaN are computed again, too; so values of dead keys in
+  /// listed tiles need not be cleared.
   bool redoesSpoiled = false;
-  /// The mask acts on weights, not on statistics: the anchor of a row may be
-  /// that of a dead key, and rows whose sums it makes faint are done again.
+  /// The mask acts on weights and not on statistics, so that the anchor of a
+  /// row may be the score of a dead key. Rows whose sums become too small by
+  /// that are computed again.
   bool masksLate = false;
-  /// Sums are at the row's greatest score, which the statistic is rounded from
-  /// (see `sumsAreAtMaximum`).
+  /// Sums are relative to the row's greatest score itself, and not to the
+  /// statistic, which is rounded from it (see `sumsAreAtMaximum`).
   bool atMaximum = false;
-  /// Weights that need the score are computed with the factor, from the
-  /// statistic.
+  /// Weights that need the score are computed together with the factor, from
+  /// the statistic.
   bool weighsLate = false;
-  /// Weights are dividends over a function of the row's statistic
-  /// (weighsByQuotient), and the dividends tell it (dividendIsStatistic).
+  /// A weight is a dividend divided by a function of the row's statistic
+  /// (weighsByQuotient); and the statistic follows from the dividends
+  /// (dividendIsStatistic).
   bool byQuotient = false, dividendIsStat = false;
   /// Sums of weights times distances from the statistic are held as sums of
-  /// powers times their exponents (TileAnchor.h).
+  /// powers of 2 times their exponents (TileAnchor.h).
   std::optional<ScoreDistances> distances;
   bool isDistance(unsigned component) const {
     return distances && distances->isDistance[component];
@@ -220,57 +238,60 @@ struct ReductionContext : KernelBuilder {
   //===--- Given by the plan, before `buildReduction` ---------------------===//
   /// Where the key tiles are listed, or nulls.
   KeyLists lists;
-  /// Queries as arguments of the kernel, of packed heads (`packsHeads`).
-  /// Outputs are likewise, with the key heads for the heads and as rows those
-  /// of all their query heads.
+  /// Arguments of the kernel for the queries of packed heads (`packsHeads`):
+  /// views with key heads in place of heads, whose rows are those of all query
+  /// heads of a key head. Outputs are such views as well.
   SmallVector<Value> packedQueries;
-  /// Where a kernel turned queries and keys (TurnRows.h): keys of any source
-  /// but packed ones are dense there. Null where they stay.
+  /// Queries and keys that a kernel before has turned (TurnRows.h), or null.
+  /// Turned keys are dense, whatever their source was, unless it was packed.
   Value turnedQueries, turnedKeys;
-  /// Of each row the kernel marks whether a NaN has come in; or it runs for the
-  /// tiles with marked rows alone.
+  /// One mark for each row. The kernel sets `marksOut` where a NaN has come in;
+  /// with `marksIn` it runs only for tiles with marked rows.
   Value marksOut, marksIn;
-  /// Scores are known to be of a size for which every row may have the anchor
-  /// 0, and no maximum is looked for.
+  /// Scores are known to be so small that every row may have the anchor 0: no
+  /// maximum is computed.
   bool fixedAnchor = false;
-  /// Sums that a block adds up, which are of `sumsOverKeys`. On a CPU it has
-  /// all rows of its head then.
+  /// Sums over rows that a block adds up in memory, those of the aggregate
+  /// `sumsOverKeys`. On a CPU a block then has all rows of its head.
   SmallVector<RowSum> rowSums;
   AggregateOp sumsOverKeys;
-  /// Elements of scores alone say which pairs are dead (`diesByElement`): the
-  /// block's rows are made finite, and no mask is asked.
+  /// Only elements of scores say which pairs are dead (`diesByElement`). The
+  /// block's rows are made finite, and the mask is not evaluated.
   bool diesByElement = false;
-  /// Then: what the scores read, and a column of the block's rows with what all
-  /// their pairs, or distant ones, read (TileDistances.cpp); of so many their
-  /// own.
+  /// If so: values that the scores read, each with a column of what the block's
+  /// rows have of it. The first `numOwnHeld` are read by all pairs of a row,
+  /// the others by pairs that are far apart (TileDistances.cpp).
   SmallVector<std::pair<Value, Value>> held;
   size_t numOwnHeld = 0;
 
   //===--- Where the block is ---------------------------------------------===//
-  /// The number of parts and that of the block's, where there are several.
+  /// How many parts the keys have, and the number of the block's part; null if
+  /// keys are not divided.
   Value parts, split;
-  /// Keys of a part, where the block has all parts and reduces each by itself;
-  /// or 0.
+  /// Keys of a part, if the block has all parts and reduces each by itself;
+  /// else 0.
   int64_t partKeys = 0;
   Value queryTile, keyHead, numKeys;
-  /// Where the keys of the part end.
+  /// The end of the part's keys.
   Value keyEnd;
-  /// Where keys and values are, with arguments of the kernel; and whether there
-  /// is one batch more than sequences, without keys.
+  /// The source of keys and values, in arguments of the kernel.
   Source keySource;
+  /// There is one more batch than there are sequences, which has no keys.
   bool keysRest = false;
   SmallVector<Value> queryTiles;
-  /// Where the scores go that attn.scores writes, which has no state.
+  /// The tensors to which attn.scores, which has no state, writes.
   SmallVector<Value> scoreOutputs;
 
   //===--- What is known of masks and scores ------------------------------===//
-  /// The mask region, read; and keys outside of which nothing is live.
+  /// The analysis of the mask region, and the bounds of the keys that may be
+  /// live.
   std::optional<::attn::MaskAnalysis> mask;
   ::attn::MaskAnalysis::UniformFn maskUniform;
   Value maskValid, hullLower, hullUpper;
   /// How many of the listed key tiles have dead elements, or null.
   Value numMasked;
-  /// Masked elements are told by the interval of their row, not by the region.
+  /// Whether an element is masked follows from its row's interval of keys, and
+  /// the region is not evaluated.
   bool rowIntervals = false;
   ScoreForm form;
   /// Scores that grow evenly from key to key.
@@ -302,11 +323,11 @@ inline Type rowTile(ReductionContext &ctx) {
 
 /// The types of the state: statistics, then components.
 SmallVector<Type> stateTileTypes(ReductionContext &ctx, bool ofRows = false);
-/// What rows start with: tiles of the state, or a column of what all channels
-/// of a row have in common.
+/// The state that rows start with: tiles, or with `ofRows` columns of the
+/// values that all channels of a row have in common.
 SmallVector<Value> initialState(ReductionContext &ctx, bool ofRows = false);
 
-/// Values that one branch or the other computes.
+/// The values of the branch that `condition` chooses (an scf.if).
 SmallVector<Value> choose(ReductionContext &ctx, Value condition,
                           TypeRange types,
                           function_ref<SmallVector<Value>()> then,
@@ -317,8 +338,8 @@ SmallVector<Value> stepIf(ReductionContext &ctx, Value condition,
                           function_ref<SmallVector<Value>()> then,
                           function_ref<SmallVector<Value>()> otherwise);
 
-/// Fills the kernel in. `outputs` are its arguments for the results (null for a
-/// result without uses), `numTiles` the number of query tiles.
+/// Builds the body of the kernel. `outputs` are its arguments for the results
+/// (null for a result without uses), `numTiles` is the number of query tiles.
 LogicalResult buildReduction(ReductionContext &ctx, ValueRange outputs,
                              Value numTiles, Value block);
 
@@ -326,44 +347,45 @@ LogicalResult buildReduction(ReductionContext &ctx, ValueRange outputs,
 // Questions about reductions
 //===----------------------------------------------------------------------===//
 
-/// Whether keys of a general monoid are folded one by one: where it has values,
-/// and where its `combine` is too long to be there once for each key of a tile.
+/// Whether the keys of a general monoid are folded one by one: if it has
+/// values, or if its `combine` is too long to be repeated for each key of a
+/// tile.
 bool foldsKeys(ReductionOpInterface op, MonoidOp monoid);
 
-/// Why work tiles cannot have `channels` of the values each, as block_v of the
-/// schedule says; empty where they can. What makes a value's NaN visible to a
-/// kernel behind, and lists of key tiles, are of whole rows.
+/// Why work tiles cannot have `channels` channels of the values each (block_v
+/// of the schedule); empty if they can. Marks of rows that a NaN has spoiled,
+/// and lists of key tiles, are about whole rows.
 std::string whyNotSliced(ReductionOpInterface op, MonoidOp monoid,
                          int64_t channels, const ::attn::TargetInfo &target);
-/// Why the warps of a block cannot have keys of their own, as rows = 8 of the
-/// schedule says; empty where they can.
+/// Why the warps of a block cannot have keys of their own (rows = 8 in the
+/// schedule); empty if they can.
 std::string whyNotOfWarps(ReductionOpInterface op, MonoidOp monoid,
                           const ::attn::TargetInfo &target);
-/// The work tiles of a tile of rows.
+/// How many work tiles share the channels of a tile of rows.
 int64_t countSlices(ReductionOpInterface op);
 
-/// The keys that `value`, an operand, is the first columns of, as an argument
-/// of a function may say of another one (`attn.columns_of`); else `value`.
+/// The operand of keys whose first columns are the operand `value`, if the
+/// function's argument says so (`attn.columns_of`); else `value`.
 Value keysWithColumns(ReductionOpInterface op, Value value);
 
-/// Queries and outputs of a plan with all heads of a key head as rows of one;
-/// an output may be null.
+/// Views of a plan's queries and outputs in which a key head has the rows of
+/// all its query heads; an output may be null.
 struct PackedHeads {
   SmallVector<Value> queries, outputs;
-  /// Rows of a key head; and whether heads are to be packed in this run, i1.
+  /// Rows of a key head; and whether heads are packed in this run (i1).
   Value rows, fits;
 };
-/// How many heads there are, rows of each, and heads of keys that they share.
+/// The number of query heads, of rows of each, and of key heads.
 struct HeadCounts {
   Value heads, rows, keyHeads;
 };
-/// Views of the memrefs, whose outputs have `leading` dimensions before those
-/// of the queries, for tiles of `blockQ` rows.
+/// Makes these views. Outputs have `leading` dimensions before those of the
+/// queries; tiles have `blockQ` rows.
 PackedHeads packHeads(OpBuilder &b, Location loc, HeadCounts counts,
                       ValueRange queries, ValueRange outputs, int64_t leading,
                       int64_t blockQ);
 
-/// What the lists of a reduction differ by.
+/// Whether the lists of key tiles differ from batch to batch, or head to head.
 inline bool listsDifferByBatch(ReductionOpInterface op) {
   return !op.getMaskBody().getArgument(0).use_empty() ||
          op.getKeySource().lengths;

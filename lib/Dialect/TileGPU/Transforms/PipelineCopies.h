@@ -5,8 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tile-gpu-pipeline-copies: what is known of a kernel (PipelineCopies.cpp) and
-// the program of its one role (PipelineProgram.cpp).
+// The pass tile-gpu-pipeline-copies: what it finds out about a kernel
+// (PipelineCopies.cpp), and the program of the kernel's one role, whose warps
+// copy and compute (PipelineProgram.cpp). A *step* is the work on one tile of
+// keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,10 +27,11 @@ namespace mlir::tile_gpu {
 /// The tensor that a load reads, of a source or its own.
 Value memoryOf(tile::LoadOp load);
 
-/// The loads at one place of every step: one tile of a slot of a ring.
+/// The loads that stand at the same place of every step: one tile of a ring's
+/// slot.
 struct StepTile {
   SmemType tile;
-  /// Needed first in a step: keys.
+  /// It is needed first in a step, as keys are.
   bool early = false;
   /// Its ring, and its place in a slot.
   unsigned ring = 0, index = 0;
@@ -44,7 +47,7 @@ struct StepRing {
 struct QueryRing {
   tile::LoadOp load;
   SmemType tile;
-  /// Read into registers once, or by every product.
+  /// Read into registers once, and not by every product.
   bool registers = false;
   Value ring;
 };
@@ -64,8 +67,9 @@ struct CopyPlan {
   /// Columns of the widest reduction over the block's rows, 0: there is none.
   int64_t exchangeCols = 0;
   Value exchange, barrier;
-  /// What warps that have the same rows do together: steps of a loop, whose
-  /// states one op makes one.
+  /// Warps that have the same rows divide the steps of the loop `divided`, and
+  /// `merge` combines their states. `dividing` is how many they are, 0 if warps
+  /// have rows of their own.
   tile::MergeOp merge;
   scf::ForOp divided;
   Value mergeScratch;
@@ -91,8 +95,8 @@ public:
     return llvm::alignTo<8>(op.getNumResults());
   }
 
-  /// Tiles may have been passed over, or a slot read, since all warps met
-  /// outside a loop.
+  /// Outside of loops: since all warps last met, tiles may have been passed
+  /// over, or a slot read.
   bool passesOver = false;
 
   /// The number of steps so far, which numbers the uses of all rings.
@@ -118,7 +122,8 @@ private:
   VecType colVec(int64_t size, Type element);
   Value mapVec(Location loc, ValueRange inputs, Type result,
                function_ref<Value(ValueRange)> body);
-  /// Combines the warps' own rows of columns, all of which get all of it.
+  /// Combines vectors of columns to which each warp has its own rows' share;
+  /// all warps get the result.
   FailureOr<Value> exchange(Operation *op, Value mine, VecType type,
                             function_ref<Value(Value, Value)> combine);
 
@@ -149,13 +154,13 @@ private:
     return UnrealizedConversionCastOp::create(b, loc, type, value).getResult(0);
   }
 
-  /// The loop whose copies run ahead: its loads, what computes their
-  /// positions, and whether there is a next tile.
+  /// The loop whose copies run ahead: its loads, the operations that compute
+  /// their positions, the next position, and whether there is a tile there.
   struct Ahead {
     scf::ForOp loop;
     SmallVector<tile::LoadOp> loads;
     SmallVector<Operation *> slice;
-    /// None of a loop that takes one step at most.
+    /// Null for a loop that takes at most one step.
     Value nextPosition, more;
   };
   bool holdsLoopOfSteps(scf::ForOp loop);
@@ -168,9 +173,9 @@ private:
   IRMapping mapping;
   Value member;
   Ahead *ahead = nullptr;
-  /// The loads of the step at hand that have been met.
+  /// The loads of the step at hand that have been cloned so far.
   SmallVector<tile::LoadOp> met;
-  /// What turns tiles of the step that are not there yet.
+  /// Turns of tiles of the step that have not arrived yet.
   SmallVector<tile::TurnOp> waiting;
   /// Queries that are on their way.
   SmallVector<QueryRing *> started;

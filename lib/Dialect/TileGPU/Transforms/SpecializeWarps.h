@@ -5,8 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 //
-// tile-gpu-specialize-warps: what is known of a kernel (AnalyseRoles.cpp finds
-// it out) and the programs of its roles (RolePrograms.cpp).
+// The pass tile-gpu-specialize-warps in three parts. RolesAnalysis
+// (AnalyseRoles.cpp) looks at a tile kernel and fills in a RolesPlan.
+// Specializer (SpecializeWarps.cpp) makes rings, barriers, the schedule and the
+// roles. A RoleBuilder for each role (RolePrograms.cpp) walks over the tile
+// kernel and clones what its role has to do: Producer copies, Consumer
+// computes, Adder adds to memory.
+//
+// Words: a *member* is a warpgroup (or warp) of the compute role. A *step* is
+// the work on one tile of keys. A *slot* is one stage of a ring, and a *use* of
+// a ring is one filling of a slot, numbered from 0. An *item* is a work tile.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,32 +33,33 @@
 
 namespace mlir::tile_gpu {
 
-/// A ring that one load (query tiles) or the loads at one place of every step
-/// (keys, values) go through.
+/// A ring for one load of queries, or for the loads of keys or of values that
+/// stand at the same place of every step.
 struct RolesRing {
   tile::LoadOp load;
-  /// The tensor that it reads, and where its rows are if they come in boxes,
-  /// each of which has a page; else null.
+  /// The tensor that it reads. `source` says where its rows are if they come in
+  /// boxes, one of each page; else it is null.
   Value memory;
   tile::SourceOp source;
   /// What a slot holds: of queries, the rows of one member.
   SmemType tile;
-  /// Multiplied as it is stored: rows that are dead for all must be zero.
+  /// A product takes the tile as it is stored, so that rows which are dead for
+  /// all queries must be zero.
   bool isValue = false;
-  /// Queries: what each element becomes once it is in shared memory, or null;
-  /// and the member's rows there.
+  /// Queries: the map that is applied to them in shared memory, or null; and
+  /// the member's rows there.
   tile::MapOp inPlace;
   Value part;
   Value ring, map;
-  /// Queries that every member reads, and not only the rows of its own: what
-  /// products of exchanged weights take. A slot has all of them.
+  /// Queries: every member reads all of them, as products of exchanged weights
+  /// do, and a slot holds all of them.
   bool isWhole = false;
   Value slot;
-  /// Values that are columns of the keys of their step: the place of these,
-  /// whose slots have both. -1: slots of its own.
+  /// Values that are columns of the keys of their step have no slots of their
+  /// own: this is the place of those keys. -1: they have.
   int64_t within = -1;
-  /// The first column of the load that slots have, where other rings have the
-  /// columns before.
+  /// The first column of the load that slots hold; other rings hold the columns
+  /// before it.
   int64_t firstColumn = 0;
 
   int64_t numBoxes() {
@@ -67,12 +76,13 @@ struct RolesRing {
   }
 };
 
-/// What maps of every step read of the columns of their tiles, a number for
-/// each (the statistics of queries where these are columns): tiles of one row
-/// that share the slots of a ring, into which a warp copies them element by
-/// element, from wherever they begin in memory.
+/// Vectors that maps of every step read, with a number for each column of their
+/// tiles, such as the statistics of queries where queries are columns. They are
+/// tiles of one row and share the slots of one ring. A warp copies them element
+/// by element, so that they may begin anywhere in memory.
 struct RolesColumns {
-  /// In the order of a step: what each reads, and what of a slot it is.
+  /// In the order of a step: the tensor that each is read from, and its part of
+  /// a slot.
   SmallVector<Value> memories;
   SmallVector<SmemType> tiles;
   /// The number of each load in its step.
@@ -87,25 +97,29 @@ struct RolesColumns {
   }
 };
 
-/// What products outside of the rows need, which multiply the weights of a step
-/// transposed: the members have rows of these, and put them together in a tile.
+/// Weights that members exchange. A product that takes the weights of a step
+/// transposed needs those of all rows, of which each member has some: members
+/// put them together in a tile of shared memory.
 struct RolesExchange {
-  /// The tile: weights of all rows, transposed. Null where there are none.
+  /// The tile: weights of all rows, transposed. Null if there is no such
+  /// product.
   SmemType tile;
-  /// Members make rows of the product, else columns.
+  /// Each member computes some rows of the product, or else some columns.
   bool byRows = false;
-  /// Slots: a member that writes one has waited for the one before, in which
-  /// all have arrived, and so has nothing to read of the one before that.
+  /// Two slots are enough. A member that writes a slot has waited for the slot
+  /// before, at which all members had arrived: so all have done their reads of
+  /// the slot before that, which is this one.
   static constexpr int64_t slots = 2;
   Value ring;
 };
 
-/// Products that blocks add to memory one after the other. Members put their
-/// parts into a slot of a ring; a warp of its own waits for the block's turn,
-/// adds the slot and passes the turn on, beside the next steps.
+/// Sums in memory to which blocks add one after the other. Members put their
+/// parts of a product into a slot. A warp of its own waits for the block's
+/// turn, adds the slot to memory and passes the turn on, while members go on
+/// with the next steps.
 struct RolesSums {
-  /// What a slot holds, as memory does: accumulators of all rows and columns.
-  /// Null where no sum takes turns.
+  /// What a slot holds: accumulators of all rows and columns, in the order in
+  /// which memory has them. Null if no sum takes turns.
   SmemType tile;
   Value ring;
   /// One where there is no room for two.
@@ -138,87 +152,96 @@ struct RolesPlan {
   RolesColumns columns;
   RolesExchange exchange;
   RolesSums sums;
-  /// The place of each key or value load within its step.
+  /// The place of each key or value load within its step: a number of `steps`.
   DenseMap<Operation *, unsigned> place;
   /// The last operation that reads the queries, at the top or in `branch`.
   Operation *lastUse = nullptr;
   /// The conditional at the top that holds all steps; null if there is none.
   /// Its other region has nothing to do with the queries.
   scf::IfOp branch;
-  /// Every loop that has steps has one in each iteration; they are two at most.
+  /// There are at most two loops with steps, and each has one step in every
+  /// iteration: the number of a step follows from the loop's counter.
   bool stepsAreCounted = false;
-  /// The first load of keys, where it comes once an item, after the queries';
-  /// of two dots, the last one of the first step.
+  /// The first load of keys of an item, if it comes once in each item, behind
+  /// the loads of queries. With two dots, the last such load of the first step.
   Operation *firstKeys = nullptr;
 
   /// Whether a member's first and last step may be on half of a tile.
   bool halves = false;
   OwnSteps own;
-  /// Whether a warp of its own draws the items, each while the others work on
-  /// the one before.
+  /// A warp of its own draws the items, each while the others work on the one
+  /// before.
   bool drawsApart = false;
-  /// Whether it does so towards the end of the item before.
+  /// It draws towards the end of that item.
   bool drawsLate = false;
-  /// Whether no other block reads the same keys.
+  /// No other block reads the same keys.
   bool readsOnce = false;
-  /// Whether a warp copies the values, and another the rest.
+  /// One warp copies the values, another one the rest.
   bool valuesApart = false;
 
-  /// Warpgroups that share the channels of the sums, each of which computes the
-  /// weights of the same rows; and the channels of each. A warpgroup's
-  /// registers hold no more.
+  // Members that share the channels of the sums (`block_v`), because the
+  // registers of one warpgroup do not hold them all. All have the same rows.
+
+  /// How many members share them, and the channels of each.
   int64_t sharers = 1, channels = 0;
-  /// Of all warps that share channels, which have their queries in one place.
+  /// A barrier of all their warps: they have their queries in one place.
   Value shareBarrier;
-  /// Whether two that share channels each compute the weights of half of the
-  /// keys of a tile, and what they put together: the weights, and the rows'
-  /// reductions, one after the other in a step.
+  /// Each of two members computes the weights of half of the keys of a tile.
+  /// They put together the weights (`weightsTile`) and each reduction of a step
+  /// over the keys (`reducedTiles`), in order.
   bool sharesWeights = false;
-  /// Slots that a step takes of each of its rings, one after the other: each
-  /// member then computes the weights of one, and hands on what `statistics`
-  /// says, the numbers of parts of the state. These begin with constants, and
-  /// are, behind the last step, those results.
+  /// Slots that a step takes of each of its rings. With 2, the members
+  /// alternate: each computes the weights of one slot.
   int64_t keyParts = 1;
+  /// With 2 slots a step, the parts of the state that one member hands on to
+  /// the other: their numbers, the constants that they begin with, and the
+  /// results that they are behind the last step.
   SmallVector<unsigned> statistics;
   SmallVector<TypedAttr> initialStatistics;
   SmallVector<Value> lastStatistics;
-  /// Of the first member's warps.
+  /// A barrier of the first member's warps alone.
   Value firstBarrier;
   SmemType weightsTile;
   SmallVector<SmemType> reducedTiles;
-  /// Sums that each has of its own keys, up to the last step, and reductions
-  /// that make them.
+  /// Sums that each member has of its own keys alone until the last step, and
+  /// the reductions that make them.
   SmallVector<std::pair<Value, Operation *>> ownSums;
   DenseSet<Operation *> ownReduces;
   Value weightsScratch;
   SmallVector<Value> reducedScratch;
-  /// Whether rows are columns of one warpgroup's products, and keys their rows:
-  /// its warps put weights together, and statistics.
+  /// Rows are the columns of one warpgroup's products, and keys their rows. Its
+  /// warps put weights and statistics together.
   bool turned = false;
 
-  /// Warps of the compute role, which have keys of their own of every tile for
-  /// the same rows; 0: the role has warpgroups, with rows of their own. And
-  /// what the states of all of them go through, of so many channels.
+  // Warps that have the same rows, each with keys of its own of every tile.
+
+  /// How many warps these are; 0: the role has warpgroups, with rows of their
+  /// own.
   int64_t keyWarps = 0;
+  /// What their states are combined through.
   SmemType mergeTile;
   Value mergeScratch;
-  /// Blocks of a cluster whose states become one, and the ring that these go
-  /// through, of so many floats for the channels that a warp, or a block's
-  /// warpgroup, combines and has then. Warps that combine are so many of a
-  /// block.
+
+  // Blocks of a cluster that have parts of the keys of the same rows.
+
+  /// How many blocks combine their states. Each warp (or a block's warpgroup)
+  /// combines `mergedChannels` channels and has these afterwards; the states of
+  /// so many channels are `mergedFloats` numbers in a slot of `mergeRing`.
   int64_t mergedBlocks = 1, mergedFloats = 0, mergedChannels = 16;
   Value mergeRing;
   int64_t mergedSixteens() const {
     return channels * keyWarps / mergedChannels;
   }
+  /// Warps of a block that combine.
   int64_t combiningWarps() const {
     return turned ? warpsOfMember()
                   : llvm::divideCeil(mergedSixteens(), mergedBlocks);
   }
   SmemType getMergedTile(MLIRContext *context) const;
+  /// Keys of a tile that each of `keyWarps` has.
   static constexpr int64_t keysOfWarp = 16;
 
-  /// Whether a warpgroup has eight rows of each warp alone.
+  /// Whether a warpgroup has 32 rows, eight of each warp, and not 64.
   bool isHalf() const {
     return rows == ::attn::halfRows && blockQ == ::attn::halfRows;
   }
@@ -228,9 +251,9 @@ struct RolesPlan {
   int64_t warpsOfMember() const { return keyWarps ? 1 : 4; }
   /// Keys of a step.
   int64_t keysOfStep() const { return steps.front().tile.getRows() * keyParts; }
-  /// Those with rows of their own.
+  /// Groups of members that have different rows.
   int64_t rowMembers() const { return blockQ / rows; }
-  /// Whether a tile has the channels of the sums, of all that share them.
+  /// Whether a tile has all channels of sums whose channels members share.
   bool isShared(Type type) const {
     auto tile = dyn_cast<tile::TileType>(type);
     return sharers > 1 && tile && tile.getCols() == channels * sharers;
@@ -244,7 +267,8 @@ public:
       : plan(plan), b(b), mapping(std::move(mapping)) {}
   virtual ~RoleBuilder() = default;
 
-  /// Counters of work items (queries) and of steps (keys and values).
+  /// Numbers of the item and of the step at hand, which number the uses of the
+  /// rings of queries, and of keys and values.
   Value items, steps;
 
   void cloneBlock(Block &block);
@@ -254,10 +278,10 @@ protected:
   virtual void cloneRows(tile::RowsOp) = 0;
   virtual void cloneTileOp(Operation *op) = 0;
   virtual void finishStep() {}
-  /// Before each operation, and after it.
+  /// Called before each operation, and after it.
   virtual void start(Operation *) {}
   virtual void finish(Operation *) {}
-  /// In the region of an item without steps.
+  /// Called in the region of an item without steps.
   virtual void skipSteps() {}
   /// At the start of each region of a conditional.
   virtual void startRegion(Region &) {}
@@ -265,7 +289,8 @@ protected:
   virtual void startSteps() {}
   /// Whether this role has anything to do in a loop or a branch.
   virtual bool takesPartIn(Operation &op) { return true; }
-  /// Where a loop ends for this role, and what follows if that is early.
+  /// Where a loop ends for this role. `finishLoop` adds what has to follow if
+  /// that is earlier than for the block.
   virtual Value upperBound(scf::ForOp op) {
     return mapping.lookup(op.getUpperBound());
   }
@@ -278,7 +303,7 @@ protected:
                        ValueRange initial);
   void cloneIf(scf::IfOp op);
   void forget(Operation *op);
-  /// The use of a ring that has part `part` of the keys of a step.
+  /// The use of a ring that holds part `part` of the keys of a step.
   Value useOf(Value step, Value part) {
     Location loc = step.getLoc();
     Value first = arith::MulIOp::create(b, loc, step, i32(plan.keyParts, loc));
@@ -308,11 +333,12 @@ protected:
 /// What a producer copies.
 enum class Share { All, Values, AllButValues };
 
+/// The program of a warp that copies tiles into rings.
 class Producer : public RoleBuilder {
 public:
   Producer(RolesPlan &plan, OpBuilder &b, IRMapping mapping, Share share)
       : RoleBuilder(plan, b, std::move(mapping)), share(share) {}
-  /// Lets the next item be drawn towards the end of this one.
+  /// Has the next item drawn towards the end of this one.
   void drawLate(Region &item);
 
 protected:
@@ -336,17 +362,18 @@ private:
   void planDraw(Region &region);
 
   Share share;
-  /// Of the slot of columns that is being filled.
+  /// The tiles of the slot of columns that is being filled.
   SmallVector<Value> columnTiles;
-  /// Queries that come after the first keys.
+  /// Queries that are copied behind the first keys.
   SmallVector<RolesRing *> waiting;
-  /// Loops ahead of whose last steps the next item is drawn, and regions
-  /// without such loops.
+  /// The next item is drawn ahead of the last steps of a loop of `split`, or in
+  /// a region of `drawn`, which has no such loop.
   llvm::SmallPtrSet<Operation *, 4> split;
   llvm::SmallPtrSet<Region *, 4> drawn;
 };
 
-/// Adds what members have put together to memory, when it is the block's turn.
+/// The program of the warp of RolesSums: when it is the block's turn, it adds
+/// to memory what members have put into a slot.
 class Adder : public RoleBuilder {
 public:
   Adder(RolesPlan &plan, OpBuilder &b, IRMapping mapping)
@@ -366,21 +393,22 @@ private:
   Value exchanged;
 };
 
-/// A step on part of the keys of its tiles.
+/// A step on a part of the keys of its tiles: which values have keys as
+/// columns, and so become narrower.
 class HalfStep {
 public:
-  /// Of the first half of the tiles of `rows`; nothing where that is no step of
-  /// its own: for columns that are no keys, or more than products and element
-  /// by element operations.
+  /// The step on the first half of the tiles of `rows`. Nothing if there is no
+  /// such step: columns are no keys, or the step holds more than products and
+  /// operations element by element.
   static std::optional<HalfStep> get(tile::RowsOp rows, const RolesPlan &plan);
-  /// The same of `count` keys.
+  /// The same on `count` keys.
   static std::optional<HalfStep> get(tile::RowsOp rows, const RolesPlan &plan,
                                      int64_t count);
 
   int64_t keys() const { return count; }
   /// The first key of the tile that the step takes.
   int64_t firstKey = 0;
-  /// The same where it is known at run time only (i32), else null.
+  /// The same as an i32, if it is known at run time only; else null.
   Value firstKeyOfRun;
   /// The type of `value`, of which one dimension is the keys, in this step.
   Type convert(Value value) const;
@@ -395,6 +423,8 @@ private:
   DenseSet<Value> wide;
 };
 
+/// The program of the members that compute. It is one program for all of them;
+/// `member` is the number of the one that runs it.
 class Consumer : public RoleBuilder {
 public:
   Consumer(RolesPlan &plan, OpBuilder &b, IRMapping mapping, Value member)
@@ -418,7 +448,8 @@ private:
   void cloneShared(Operation *op);
   void cloneMerge(tile::MergeOp merge);
   void takeChannels(Operation *op, Operation *clone);
-  /// Lets a map over a member's channels count them from the block's first.
+  /// Makes a map over a member's channels count columns from the block's first
+  /// channel.
   void shiftChannels(tile::MapOp map);
   Value keysOfWarp(Value tile);
   void takeOwnKeys(RolesRing &ring, tile::LoadOp load);
@@ -484,57 +515,61 @@ private:
   }
 
   Value member;
-  /// The number of the step whose weights are there.
+  /// The number of the step whose weights have been exchanged.
   Value exchanged;
-  /// The load of keys of the step at hand, and the slot with the member's own,
-  /// of the last columns.
+  /// The load of keys of the step at hand; and the slot with the member's own
+  /// keys, of their last columns.
   tile::LoadOp keysLoad;
   Value ownKeys;
-  /// How many reductions of the step at hand are put together.
+  /// How many reductions of the step at hand have been put together so far.
   unsigned numReduced = 0;
   /// The slots of the step at hand, by place.
   DenseMap<int64_t, Value> waited;
   SmallVector<Value> columnTiles;
   /// Values of the kernel's body, computed for the member's rows alone.
   DenseMap<Value, Value> ownRows;
-  /// Whether the states of warps have become one, of which each has channels.
+  /// The states of the warps have been combined: each warp now has some
+  /// channels of all rows.
   bool isMerged = false;
-  /// The block's number in its cluster, where the states of its blocks have.
+  /// The block's number in its cluster, if the states of its blocks have been
+  /// combined as well.
   Value mergedPart;
-  /// The number of the step behind the block's, where that may differ from
+  /// The number of the first step behind those of the block. It may differ from
   /// `steps`, which counts the member's own.
   Value allSteps;
-  /// Values of the kernel's body as they are for the whole block, where the
-  /// steps have those of the member's rows.
+  /// Values of the kernel's body for the whole block, where steps use those for
+  /// the member's rows.
   DenseMap<Value, Value> ofAllRows;
   Value forAllRows(Value value) {
     Value whole = ofAllRows.lookup(value);
     return whole ? whole : mapping.lookup(value);
   }
-  /// How many steps the block has of a head, and how many of them come ahead of
-  /// the member's own.
+  /// How many steps of a head the block has, and how many of these come ahead
+  /// of the member's own.
   Value stepsOfHead, stepsAhead;
-  /// What forRowsOf has built, for each member and, at last, the whole block.
+  /// Values that forRowsOf has built: for each member, and last for the whole
+  /// block.
   SmallVector<DenseMap<Value, Value>> memberRows;
-  /// Whether the member's first step takes the second half of its tile alone,
-  /// and the last one the first half of its own, which is at `lastStart`; null
-  /// where no step does.
+  /// Whether the member's first step takes only the second half of its tile,
+  /// and whether its last step, whose tile is at `lastStart`, takes only the
+  /// first half. Null where no step takes a half.
   Value startsHalf, endsHalf, lastStart;
-  /// The step at hand, where it takes the first half of its tiles alone.
+  /// The step at hand, if it takes only a half of its tiles.
   std::optional<HalfStep> half;
 };
 
-/// The product of a step's weights, which comes behind a reduction, where
-/// members wait for each other; or null where not all of them come to it, or
-/// where a test of elements, of which they have different ones, decides on
-/// rows.
+/// The product of a step's weights if members can put the weights together for
+/// it: it comes behind a reduction, at which members wait for each other. Null
+/// if not all members come to it, or if a test of elements decides on rows,
+/// since members have different elements.
 tile::DotOp findWeightsProduct(tile::RowsOp rows);
 
 /// What a chain of steps and loops that carry `value` begins with.
 Value findInitial(Value value);
 
-/// The number of the state's part that is the old one times a factor plus what
-/// `reduce` gives, a sum that nothing else takes, and begins with 0.
+/// The number of the part of the state that is a sum which `reduce` adds to:
+/// the old one times a factor, plus what `reduce` gives. It begins with 0, and
+/// nothing else takes what `reduce` gives.
 std::optional<unsigned> sumOfState(tile::RowsOp rows, tile::ReduceOp reduce);
 
 /// The last reduction of a step.
