@@ -221,6 +221,12 @@ def _code_of(dtype):
 
 
 def _view_numpy(name, array):
+    ma = sys.modules.get("numpy.ma")
+    if ma is not None and ma.is_masked(array):
+        raise ValueError(
+            "attn: expected %s without masked elements, but got %d of them; pass "
+            "%s.filled() and a mask" % (name, array.mask.sum(), name)
+        )
     dtype = _code_of(array.dtype)
     if dtype is None:
         raise TypeError(
@@ -279,6 +285,10 @@ def check_device(name, found, device):
         )
 
 
+# What list() takes, in an order of its own or as something else than numbers.
+_NO_LISTS = (set, frozenset, dict, str, bytes, bytearray)
+
+
 def vector(name, values, dtype, device=None):
     """A small float32 or int32 operand: an array of that type is looked at in
     place, other numbers are converted. Lists go to the GPU `device`, if any."""
@@ -316,11 +326,16 @@ def vector(name, values, dtype, device=None):
             return vector(name, values, dtype, device)
     ctype = ctypes.c_float if dtype == c.F32 else ctypes.c_int32
     try:
+        if isinstance(values, _NO_LISTS):
+            raise TypeError
         rows = list(values)
         width = len(rows[0]) if rows and isinstance(rows[0], (list, tuple)) else None
         flat = rows if width is None else [x for row in rows for x in row]
         if width is not None and any(len(row) != width for row in rows):
             raise ValueError
+        # As of an array of booleans, nobody meant numbers.
+        if any(kind.__name__ in ("bool", "bool_") for kind in set(map(type, flat))):
+            raise TypeError
         if dtype == c.I32:
             if any(x != int(x) or not -(2**31) <= x < 2**31 for x in flat):
                 raise ValueError

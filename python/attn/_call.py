@@ -278,6 +278,8 @@ class Call:
                     arrays.describe(array),
                     TypeError,
                 )
+            if name == "v" and not found.shape[-1]:  # 0 says "as in k" to the library
+                _fail("head dimensions between 1 and 4096", arrays.describe(array))
             self.views[name] = found.permuted(order)
 
     def _set_packed(self, cu_seqlens_q, cu_seqlens_k):

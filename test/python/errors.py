@@ -46,6 +46,10 @@ bad(ValueError, "v, which the monoid needs", v=None)
 bad(ValueError, "head dim", q=q[..., :0], k=k[..., :0])
 raw = np.zeros(q.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(q.shape)
 bad(ValueError, "aligned memory", q=raw)
+masked = np.ma.masked_array(k, k > 2)
+bad(ValueError, "k without masked elements, but got %d" % (k > 2).sum(), k=masked)
+bad(ValueError, "head dimensions between 1 and 4096, but got float32 of shape",
+    v=v[..., :0])
 bad(ValueError, "(dimensions in the order b, h, s, d)", layout="bshd", k=k[:1])
 
 # Options.
@@ -146,6 +150,13 @@ bad(TypeError, "kv_lengths", kv_lengths=[1.5, 2])
 bad(TypeError, "kv_lengths", kv_lengths=[2**40, 2])
 bad(TypeError, "kv_lengths of type i32", kv_lengths=np.zeros(2, np.float32))
 bad(TypeError, "kv_lengths", kv_lengths=7)
+# Neither booleans nor what has no order.
+bad(TypeError, "kv_lengths to hold numbers of type i32", kv_lengths=[True, 7])
+bad(TypeError, "kv_lengths to hold numbers", kv_lengths=[np.bool_(True), 7])
+bad(TypeError, "kv_lengths to hold numbers", kv_lengths={3, 7})
+bad(TypeError, "kv_lengths to hold numbers", kv_lengths=b"\3\7")
+bad(TypeError, "sinks to hold numbers", sinks={0: 1.0, 1: 1.0, 2: 1.0, 3: 1.0})
+bad(TypeError, "sinks to hold numbers", sinks=[True, 0.0, 0.0, 0.0])
 
 # Packed rows.
 rows = [x.reshape(-1, x.shape[1], x.shape[-1]) for x in (q, k, v)]
