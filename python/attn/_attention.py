@@ -213,8 +213,11 @@ def attention(
         TypeError: a type that is not supported.
         NotImplementedError: a score_mod or mask_mod that is a function of Python.
     """
-    if arrays.is_traced_jax(q, k, v, bias, mask, alibi_slopes, sinks, kv_lengths):
+    traced = (q, k, v, bias, mask, alibi_slopes, sinks, kv_lengths)
+    traced += (cu_seqlens_q, cu_seqlens_k, block_table, k_start)
+    if arrays.is_traced_jax(*traced):
         given = dict(locals())
+        given.pop("traced")
         _rotary.check_traced(given.pop("rotary"))
         from . import _jax
 

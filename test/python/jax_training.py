@@ -99,6 +99,23 @@ close(
     jax.jit(lambda q: attn.attention(q, k, v, block_mask=blocks))(q),
     attn.attention(q, k, v, block_mask=blocks),
 )
+# Tables, offsets and positions alone.
+starts = jnp.array([0, 3], jnp.int32)
+close(
+    jax.jit(lambda x: attn.attention(q, k, v, k_start=x, causal="top_left"))(starts),
+    attn.attention(q, k, v, k_start=starts, causal="top_left"),
+)
+table = jnp.array([[1, 0], [0, 1]], jnp.int32)
+close(
+    jax.jit(lambda x: attn.attention(q, k, v, block_table=x))(table),
+    attn.attention(q, k, v, block_table=table),
+)
+rows = [x[0].swapaxes(0, 1) for x in (q, k, v)]
+ends = [jnp.array([0, 5, len(x)], jnp.int32) for x in rows]
+packed = lambda a, b: attn.attention(
+    *rows, layout="thd", cu_seqlens_q=a, cu_seqlens_k=b
+)
+close(jax.jit(packed)(*ends[:2]), packed(*ends[:2]))
 # Outputs by name, in graphs; of another layout.
 rows = jax.jit(lambda q: attn.attention(q, k, v, return_aux=("entropy",)))(q)[1]
 assert rows["entropy"].shape == (2, 4, 33)
