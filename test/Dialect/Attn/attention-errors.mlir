@@ -591,3 +591,24 @@ func.func @attention_c14_general(%q: tensor<?x?x?x64xf32>, %p: f32, %w: i32) {
       values(%q : tensor<?x?x?x64xf32>) dropout(%p, %w, %w, %w, %w) -> tensor<?x?x?x64xf32>
   return
 }
+
+// -----
+
+// An option that is misspelt, or is an operand, is none.
+func.func @attributes(%q: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{'attn.attention' op expected attributes that it has, or of a dialect, but got 'casual'}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>) {casual = #attn.causal<bottom_right>}
+      -> tensor<?x?x?x64xf32>
+  return
+}
+
+// -----
+
+func.func @attributes(%q: tensor<?x?x?x64xf32>) {
+  // expected-error@+1 {{but got 'scale'}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>) keys(%q : tensor<?x?x?x64xf32>)
+      values(%q : tensor<?x?x?x64xf32>) {scale = 0.5 : f32, test.note}
+      -> tensor<?x?x?x64xf32>
+  return
+}

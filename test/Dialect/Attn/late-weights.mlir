@@ -36,7 +36,7 @@
 // CHECK-NEXT: arith.cmpf ord
 module attributes {attn.target = "sm_90a"} {
   func.func @entropy(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>, %v: tensor<?x?x?x64xbf16>) -> (tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>, tensor<?x?x?xf32>) {
-    %o:3 = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>) values(%v : tensor<?x?x?x64xbf16>) {monoid = @softmax_entropy, scale = 0.125 : f32} -> tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>, tensor<?x?x?xf32>
+    %o:3 = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>) values(%v : tensor<?x?x?x64xbf16>) {monoid = @softmax_entropy} -> tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>, tensor<?x?x?xf32>
     return %o#0, %o#1, %o#2 : tensor<?x?x?x64xbf16>, tensor<?x?x?xf32>, tensor<?x?x?xf32>
   }
 }

@@ -340,3 +340,12 @@ func.func @scan_c10_pool(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>, %v:
       -> tensor<?x?x?x32xf32>
   return
 }
+
+// -----
+
+func.func @attributes(%q: tensor<?x?x?x16xf32>) {
+  // expected-error@+1 {{'attn.scan' op expected attributes that it has, or of a dialect, but got 'normalise'}}
+  %o:1 = attn.scan queries(%q : tensor<?x?x?x16xf32>) keys(%q : tensor<?x?x?x16xf32>) values(%q : tensor<?x?x?x16xf32>) {normalise}
+      -> tensor<?x?x?x16xf32>
+  return
+}

@@ -16,6 +16,6 @@
 // CHECK: tile_gpu.reduce ins(%[[P]]#0 :
 // CHECK: tile_gpu.reduce ins(%[[P]]#1 :
 func.func @entropy(%q: !t, %k: !t, %v: !t) -> (!t, !r, !r) {
-  %o:3 = attn.attention queries(%q : !t) keys(%k : !t) values(%v : !t) {monoid = @softmax_entropy, scale = 0.125 : f32, schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2>} -> !t, !r, !r
+  %o:3 = attn.attention queries(%q : !t) keys(%k : !t) values(%v : !t) {monoid = @softmax_entropy, schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 192, loop = peeled, cluster = 2>} -> !t, !r, !r
   return %o#0, %o#1, %o#2 : !t, !r, !r
 }

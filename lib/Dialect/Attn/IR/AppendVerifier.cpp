@@ -5,12 +5,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "attn/Dialect/Attn/IR/Attn.h"
+#include "RegionVerifier.h"
 
 using namespace mlir;
 using namespace mlir::attn;
 
 LogicalResult AppendOp::verify() {
+  if (failed(verifyAttributes(*this)))
+    return failure();
   // (C1)
   if (getRows().empty() || getRows().size() != getCaches().size())
     return emitOpError("expected a cache for each tensor of rows, but got ")

@@ -125,6 +125,8 @@ static LogicalResult verifyCascade(AttentionOp op) {
 }
 
 LogicalResult AttentionOp::verify() {
+  if (failed(verifyAttributes(*this)))
+    return failure();
   // (C13)
   if (failed(verifyInvariance(*this)))
     return failure();
@@ -392,6 +394,8 @@ static LogicalResult verifyReductionUses(OpT op, MonoidOp monoid) {
 }
 
 LogicalResult AggregateOp::verify() {
+  if (failed(verifyAttributes(*this)))
+    return failure();
   if (failed(verifyReduction(*this)))
     return failure();
   if (getHeldSamples() && !getListedKeys())
@@ -446,6 +450,8 @@ LogicalResult AggregateOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult PartialOp::verify() {
+  if (failed(verifyAttributes(*this)))
+    return failure();
   if (failed(verifyReduction(*this)))
     return failure();
   if (getListedKeys() || getPartKeys() || getDeadIsZero() ||
@@ -502,6 +508,8 @@ LogicalResult PartialOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult ScoresOp::verify() {
+  if (failed(verifyAttributes(*this)))
+    return failure();
   if (failed(verifyReduction(*this)))
     return failure();
   // (C1)
@@ -607,6 +615,8 @@ static LogicalResult verifyGiven(OpT op, MonoidOp monoid,
 }
 
 LogicalResult CombineOp::verify() {
+  if (failed(verifyAttributes(*this)))
+    return failure();
   // (C1)
   if (getStates().empty())
     return emitOpError("expected one or more states");
@@ -648,6 +658,8 @@ LogicalResult CombineOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult FinalizeOp::verify() {
+  if (failed(verifyAttributes(*this)))
+    return failure();
   // (C1)
   if (getStates().empty())
     return emitOpError("expected one or more states");

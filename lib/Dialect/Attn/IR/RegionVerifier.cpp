@@ -97,6 +97,17 @@ LogicalResult mlir::attn::verifyBody(Operation *op, Region &region,
   return success();
 }
 
+LogicalResult mlir::attn::verifyAttributes(Operation *op) {
+  for (NamedAttribute attribute : op->getDiscardableAttrs()) {
+    StringRef name = attribute.getName();
+    if (!name.contains('.') && name != SymbolTable::getVisibilityAttrName())
+      return op->emitOpError("expected attributes that it has, or of a "
+                             "dialect, but got '")
+             << name << "'";
+  }
+  return success();
+}
+
 LogicalResult mlir::attn::verifyYield(Operation *op, Region &region,
                                       StringRef name, TypeRange types) {
   TypeRange yielded = region.front().back().getOperandTypes();

@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "RegionVerifier.h"
 #include "ScanVerifiers.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -246,6 +247,8 @@ static LogicalResult verifyResults(ScanOp op) {
 }
 
 LogicalResult ScanOp::verify() {
+  if (failed(verifyAttributes(*this)))
+    return failure();
   if (failed(verifyOperands(*this)))
     return failure();
   int64_t dk = getKeyChannels(), dv = getValueChannels();
