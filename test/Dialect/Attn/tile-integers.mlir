@@ -28,3 +28,36 @@ func.func @shift(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>,
     } -> tensor<?x?x?x16xf32>
   return %o : tensor<?x?x?x16xf32>
 }
+
+// So has the integer of a float that it cannot hold: the nearest that it can, and 0 of
+// NaN. What is between two numbers costs nothing.
+// CHECK-LABEL: kernel private @convert_kernel0
+// CHECK:         tile.map
+// CHECK-DAG:       %[[LESS:.*]] = arith.cmpf olt, %[[X:.*]], %cst{{.*}} : f32
+// CHECK-DAG:       %[[MORE:.*]] = arith.cmpf oge, %[[X]], %cst{{.*}} : f32
+// CHECK-DAG:       %[[NUMBER:.*]] = arith.cmpf ord, %[[X]], %{{.*}} : f32
+// CHECK:           arith.select %[[NUMBER]], %[[X]]
+// CHECK:           %[[WHOLE:.*]] = arith.fptosi %{{.*}} : f32 to i8
+// CHECK-NEXT:      %[[MOST:.*]] = arith.select %[[MORE]], %c127_i8, %[[WHOLE]] : i8
+// CHECK-NEXT:      arith.select %[[LESS]], %c-128_i8, %[[MOST]] : i8
+// CHECK:           %[[HELD:.*]] = arith.maxnumf
+// CHECK-NEXT:      arith.fptoui %[[HELD]] : f32 to i8
+func.func @convert(%q: tensor<?x?x?x16xf32>, %k: tensor<?x?x?x16xf32>,
+                   %v: tensor<?x?x?x16xf32>) -> tensor<?x?x?x16xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x16xf32>) keys(%k : tensor<?x?x?x16xf32>)
+    values(%v : tensor<?x?x?x16xf32>)
+    {schedule = #attn.schedule<block_q = 32, rows = 32, block_k = 32>}
+    score {
+    ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      %x = arith.fptosi %s : f32 to i8
+      %zero = arith.constant 0.0 : f32
+      %most = arith.constant 255.0 : f32
+      %less = arith.minnumf %s, %most : f32
+      %held = arith.maxnumf %less, %zero : f32
+      %y = arith.fptoui %held : f32 to i8
+      %z = arith.addi %x, %y : i8
+      %f = arith.sitofp %z : i8 to f32
+      attn.yield %f : f32
+    } -> tensor<?x?x?x16xf32>
+  return %o : tensor<?x?x?x16xf32>
+}

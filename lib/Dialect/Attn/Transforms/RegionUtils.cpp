@@ -111,6 +111,87 @@ static void guardShift(Operation *op) {
   op->getResult(0).replaceAllUsesExcept(result, result);
 }
 
+/// What a float lies between, and is no NaN, where constants say so: numbers,
+/// the smaller or larger of a float and a number, and multiples of those.
+static std::optional<std::pair<APFloat, APFloat>> getBounds(Value x) {
+  APFloat number(0.0);
+  if (matchPattern(x, m_ConstantFloat(&number)))
+    return number.isNaN() ? std::nullopt
+                          : std::optional(std::pair(number, number));
+  Operation *op = x.getDefiningOp();
+  if (!op || !isa<arith::MinNumFOp, arith::MaxNumFOp, arith::MulFOp>(op) ||
+      !matchPattern(op->getOperand(1), m_ConstantFloat(&number)) ||
+      number.isNaN())
+    return std::nullopt;
+  auto inner = getBounds(op->getOperand(0));
+  if (isa<arith::MulFOp>(op)) {
+    if (!inner || number.isNegative() || number.isZero())
+      return std::nullopt;
+    return std::pair(inner->first * number, inner->second * number);
+  }
+  APFloat most = APFloat::getInf(number.getSemantics());
+  auto [low, high] = inner.value_or(std::pair(neg(most), most));
+  if (isa<arith::MinNumFOp>(op))
+    return std::pair(minnum(low, number), minnum(high, number));
+  return std::pair(maxnum(low, number), maxnum(high, number));
+}
+
+/// `op`, a conversion of a float to an integer, of what the integer can hold:
+/// of less or more the least or the largest of its numbers, of NaN 0.
+static void guardConversion(Operation *op) {
+  bool isSigned = isa<arith::FPToSIOp>(op);
+  Value x = op->getOperand(0);
+  Type type = op->getResult(0).getType();
+  unsigned width = type.getIntOrFloatBitWidth();
+  const llvm::fltSemantics &format =
+      cast<FloatType>(x.getType()).getFloatSemantics();
+  auto power = [&](unsigned exponent, bool isNegative) {
+    return scalbn(APFloat::getOne(format, isNegative), int(exponent),
+                  APFloat::rmNearestTiesToEven);
+  };
+  APFloat least = isSigned ? power(width - 1, true) : APFloat::getZero(format);
+  APFloat above = power(width - isSigned, false);
+  if (auto bounds = getBounds(x); bounds && bounds->first.isFinite() &&
+                                  bounds->first >= least &&
+                                  bounds->second < above)
+    return;
+  OpBuilder b(op);
+  Location loc = op->getLoc();
+  auto number = [&](const APFloat &value) -> Value {
+    return arith::ConstantOp::create(b, loc,
+                                     b.getFloatAttr(x.getType(), value));
+  };
+  auto integer = [&](const APInt &value) -> Value {
+    return arith::ConstantOp::create(b, loc, b.getIntegerAttr(type, value));
+  };
+  auto compare = [&](arith::CmpFPredicate predicate, const APFloat &y) {
+    return arith::CmpFOp::create(b, loc, predicate, x, number(y)).getResult();
+  };
+  // f16 has no number below what 32 bits hold but -inf.
+  bool isFar = least.isInfinity();
+  using Predicate = arith::CmpFPredicate;
+  Value isLess = compare(isFar ? Predicate::OLE : Predicate::OLT, least);
+  Value isMore = compare(Predicate::OGE, above);
+  Value isNumber = compare(Predicate::ORD, least);
+  Value zero = number(APFloat::getZero(format));
+  Value safe = arith::SelectOp::create(b, loc, isNumber, x, zero);
+  for (Value isOutside : {isLess, isMore})
+    safe = arith::SelectOp::create(b, loc, isOutside, zero, safe);
+  op->setOperand(0, safe);
+  b.setInsertionPointAfter(op);
+  Value whole = op->getResult(0), result = whole;
+  llvm::SmallPtrSet<Operation *, 2> built;
+  auto replace = [&](Value where, const APInt &value) {
+    result = arith::SelectOp::create(b, loc, where, integer(value), result);
+    built.insert(result.getDefiningOp());
+  };
+  replace(isMore, isSigned ? APInt::getSignedMaxValue(width)
+                           : APInt::getMaxValue(width));
+  if (isSigned)
+    replace(isLess, APInt::getSignedMinValue(width));
+  whole.replaceAllUsesExcept(result, built);
+}
+
 void mlir::attn::defineIntegers(Operation *op) {
   dropPromises(op);
   if (isa<arith::DivSIOp, arith::DivUIOp, arith::FloorDivSIOp,
@@ -119,6 +200,8 @@ void mlir::attn::defineIntegers(Operation *op) {
     guardDivision(op);
   else if (isa<arith::ShLIOp, arith::ShRUIOp, arith::ShRSIOp>(op))
     guardShift(op);
+  else if (isa<arith::FPToSIOp, arith::FPToUIOp>(op))
+    guardConversion(op);
 }
 
 ValueRange mlir::attn::getYielded(Region &region) {
