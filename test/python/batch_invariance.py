@@ -133,7 +133,11 @@ def options_of(rows, hq):
         ("entropy", {"monoid": "softmax_entropy"}),
         ("sinks", {"sinks": rng.standard_normal(hq).astype(np.float32)}),
     ]
-    return table
+    if emulated:
+        return table
+    # A CPU has three dtypes, with and without cut keys: each time half of the others.
+    drawn = sorted(rng.permutation(len(table) - 1)[: len(table) // 2] + 1)
+    return [table[0]] + [table[i] for i in drawn]
 
 
 def bias_of(rows, dtype):
