@@ -46,8 +46,9 @@ private:
 
 /// Gives `op` of a region the result that docs/Semantics.md (Regions) defines
 /// where MLIR has none and a processor may stop the process: quotients and
-/// remainders by 0 and -1, shifts by the width and more, and what nsw, nuw
-/// or exact promised. Constants that need nothing cost nothing.
+/// remainders by 0 and -1, shifts by the width and more, floats that an integer
+/// cannot hold, and what nsw, nuw or exact promised. Constants that need
+/// nothing cost nothing.
 void defineIntegers(Operation *op);
 
 /// The operands of the terminator of `region`.
