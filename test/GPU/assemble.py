@@ -9,8 +9,9 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
     test/GPU/assemble.py --account [--all] [--jobs N] [--only TEXT] [--verbose]
     test/GPU/assemble.py --count
 
-Of each line of three groups and more, the targets among them, as few combinations
-as hold every pair of alternatives, and with --all each combination.
+Of a line of class fast as few combinations as hold every pair of alternatives of two
+groups, the targets among them; of one of class any as few as hold each alternative;
+with --all each combination.
 
 A kernel fails where it does not compile or assemble, where ptxas warns that it
 serialises products or gives up registers of roles, and where it spills more
@@ -44,30 +45,25 @@ TABLE = os.path.join(FOLDER, "configurations.txt")
 PROGRAMS = os.path.join(os.path.dirname(FOLDER), "Package", "programs")
 
 
-def hold_pairs(groups):
-    """Few combinations of one alternative of each group: all pairs of alternatives
-    of two groups occur, those that bring the most new ones first."""
+def hold(size, groups):
+    """Few combinations of one alternative of each group: all sets of `size`
+    alternatives of different groups occur, those that bring the most new ones first."""
 
-    def pairs(combination):
-        return set(itertools.combinations(enumerate(combination), 2))
+    def sets(combination):
+        return set(itertools.combinations(enumerate(combination), size))
 
     combinations = list(itertools.product(*groups))
-    left = set().union(*map(pairs, combinations))
+    left = set().union(*map(sets, combinations))
     chosen = []
     while left or not chosen:
-        chosen.append(max(combinations, key=lambda c: len(pairs(c) & left)))
-        left -= pairs(chosen[-1])
+        chosen.append(max(combinations, key=lambda c: len(sets(c) & left)))
+        left -= sets(chosen[-1])
     return chosen
 
 
-def hold_all(groups):
-    """Every combination of one alternative of each group."""
-    return itertools.product(*groups)
-
-
-def read_table(path, select=hold_all):
-    """(bytes that may be spilled or None, target, options) of each kernel of the
-    combinations that `select` takes of a line's groups."""
+def read_table(path, all=False):
+    """(bytes that may be spilled or None, target, options) of each kernel: of all
+    combinations, or of some."""
     kernels = []
     with open(path) as table:
         lines = [line.split("#")[0].strip() for line in table]
@@ -77,7 +73,9 @@ def read_table(path, select=hold_all):
         if len(kind) != 1 or name not in ("fast", "any"):
             sys.exit("expected a line of class fast or any, but got '%s'" % line)
         limit = int(allowed or 0) if name == "fast" else None
-        for target, *choice in select([targets, *groups]):
+        groups.insert(0, targets)
+        some = itertools.product(*groups) if all else hold(1 + (name == "fast"), groups)
+        for target, *choice in some:
             said = {}
             for alternative in choice:
                 if alternative != "-":
@@ -212,8 +210,7 @@ def main():
     parser.add_argument("--account", action="store_true")
     parser.add_argument("--count", action="store_true")
     options = parser.parse_args()
-    select = hold_all if options.all else hold_pairs
-    kernels = [k for k in dict.fromkeys(read_table(TABLE, select))
+    kernels = [k for k in dict.fromkeys(read_table(TABLE, options.all))
                if options.only in "%s %s" % k[1:]]
     number, of = options.part
     kernels = kernels[number - 1 :: of]
