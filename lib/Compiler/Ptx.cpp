@@ -20,9 +20,14 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/Target/LLVMIR/Export.h"
 #include "llvm/Analysis/AliasAnalysis.h"
+#include "llvm/CodeGen/MachineFunctionPass.h"
+#include "llvm/CodeGen/TargetInstrInfo.h"
+#include "llvm/CodeGen/TargetSubtargetInfo.h"
+#include "llvm/IR/IRBuilder.h"
 #include "llvm/IR/InlineAsm.h"
 #include "llvm/IR/InstIterator.h"
 #include "llvm/IR/IntrinsicInst.h"
+#include "llvm/IR/IntrinsicsNVPTX.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -130,7 +135,60 @@ static bool hasFewAddresses(const Module &module) {
   return count < 64;
 }
 
+/// Exponentials of LLVM's own in the place of NVPTX's, until there are
+/// instructions: the selector of instructions finds an intrinsic by comparing
+/// its number with thousands, one after the other, for which hundreds of
+/// exponentials took a fortieth of a compilation. That they are `afn` tells
+/// them from others, which are not from here on.
+static void nameExponentials(Function &function) {
+  SmallVector<IntrinsicInst *> ours;
+  for (Instruction &instruction : instructions(function)) {
+    auto *call = dyn_cast<IntrinsicInst>(&instruction);
+    if (!call || !call->getType()->isFloatTy())
+      continue;
+    if (call->getIntrinsicID() == Intrinsic::exp2)
+      call->setHasApproxFunc(false);
+    if (call->getIntrinsicID() == Intrinsic::nvvm_ex2_approx_ftz &&
+        !isa<Constant>(call->getArgOperand(0)))
+      ours.push_back(call);
+  }
+  for (IntrinsicInst *call : ours) {
+    IRBuilder<> builder(call);
+    FastMathFlags flags;
+    flags.setApproxFunc();
+    Value *result = builder.CreateUnaryIntrinsic(Intrinsic::exp2,
+                                                 call->getArgOperand(0), flags);
+    result->takeName(call);
+    call->replaceAllUsesWith(result);
+    call->eraseFromParent();
+  }
+}
+
 namespace {
+/// Has the instructions of these exponentials flush subnormals to zero.
+class FlushExponentials : public MachineFunctionPass {
+public:
+  FlushExponentials() : MachineFunctionPass(id) {}
+
+  bool runOnMachineFunction(MachineFunction &function) override {
+    const TargetInstrInfo &info = *function.getSubtarget().getInstrInfo();
+    for (MachineBasicBlock &block : function)
+      for (MachineInstr &instruction : block)
+        if (instruction.getFlag(MachineInstr::FmAfn) &&
+            info.getName(instruction.getOpcode()) == "EX2_APPROX_f32")
+          instruction.getOperand(2).setImm(-1);
+    return true;
+  }
+  void getAnalysisUsage(AnalysisUsage &usage) const override {
+    usage.setPreservesAll();
+    MachineFunctionPass::getAnalysisUsage(usage);
+  }
+
+private:
+  static char id;
+};
+char FlushExponentials::id = 0;
+
 /// LLVM's code generator without passes that find nothing in our kernels. The
 /// target has no switch for them, and pass configurations can only replace
 /// passes of the machine, so that they are told by name. `isLean`: also without
@@ -145,10 +203,13 @@ public:
     StringRef name = pass->getPassName();
     bool sharesForNobody = name == "Early CSE" && isBehindDropped;
     isBehindDropped = sharesForNobody ? false : drops(name);
-    if (isBehindDropped || sharesForNobody)
+    if (isBehindDropped || sharesForNobody) {
       delete pass;
-    else
-      legacy::PassManager::add(pass);
+      return;
+    }
+    legacy::PassManager::add(pass);
+    if (name == "Finalize ISel and expand pseudo-instructions")
+      legacy::PassManager::add(new FlushExponentials());
   }
 
 private:
@@ -276,6 +337,8 @@ emitKernel(Module &code, const attn::TargetInfo &target,
   error = findIllegal(code);
   if (!error.empty())
     return Failure{error};
+  for (Function &function : code)
+    nameExponentials(function);
   timings.optimizeMs = watch.lap();
 
   SmallVector<char, 0> buffer;
