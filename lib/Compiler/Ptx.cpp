@@ -193,7 +193,8 @@ char FlushExponentials::id = 0;
 /// target has no switch for them, and pass configurations can only replace
 /// passes of the machine, so that they are told by name. `isLean`: also without
 /// its search for arithmetic on addresses that may be had cheaper from its
-/// neighbours, and without the sharing of common subexpressions after it.
+/// neighbours, and without the sharing of common subexpressions after it. What
+/// LLVM sinks, ptxas sinks by itself (docs/performance/gpu-schedules.md).
 class CodegenPasses : public legacy::PassManager {
 public:
   CodegenPasses(bool hasTensorCopy, bool isLean)
@@ -223,6 +224,7 @@ private:
                              name == "Constant Hoisting" ||
                              name == "Remove dead machine instructions" ||
                              name == "Optimize machine instruction PHIs" ||
+                             name == "Machine code sinking" ||
                              name == "Machine Instruction Scheduler");
   }
 
