@@ -1,5 +1,5 @@
 # RUN: %python %s
-# RUN: %python %s cpu-avx2
+# RUN: %if cpu-avx512 %{ %python %s cpu-avx2 %}
 # RUN: %python %s emulator:sm_80
 # RUN: %python %s emulator:sm_90a
 """batch_invariant=True: the bits of a row, whatever is beside it.

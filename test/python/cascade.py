@@ -1,5 +1,5 @@
 # RUN: %python %s
-# RUN: %python %s cpu-avx2
+# RUN: %if cpu-avx512 %{ %python %s cpu-avx2 %}
 # RUN: %python %s emulator:sm_80 --rounds 4
 # RUN: %python %s emulator:sm_90a --rounds 4
 """cascade=True: pages that sequences share, read once for all of them.
