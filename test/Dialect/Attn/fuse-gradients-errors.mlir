@@ -213,3 +213,27 @@ func.func @sizes(%q: !rows, %k: !rows) -> (!rows, !rows) {
   } {turn_sizes = array<i64: 1024, 132>, two_kernels = #attn.schedule<block_q = 64, rows = 64, block_k = 64>} : !rows, !rows
   return %r#0, %r#1 : !rows, !rows
 }
+
+// -----
+
+!rows = tensor<?x?x?x64xf32>
+attn.monoid private @sum cocycle stats() components(value) outputs("o") {
+  lift {
+  ^bb0(%s: f32):
+    attn.yield %s : f32
+  }
+  finalize {
+  ^bb0(%v: f32):
+    attn.yield %v : f32
+  }
+}
+func.func @attributes(%q: !rows, %k: !rows) -> (!rows, !rows) {
+  // expected-error @+1 {{expected attributes that it has, or of a dialect, but got 'any_order'}}
+  %r:2 = attn.fused threads(2) {
+    %a = attn.aggregate @sum scores(%q, %k : !rows, !rows) values(%k : !rows) -> !rows
+    %b = attn.aggregate @sum scores(%k, %q : !rows, !rows) values(%q : !rows)
+        {side = #attn.side<queries>} -> !rows
+    attn.yield %a, %b : !rows, !rows
+  } {any_order} : !rows, !rows
+  return %r#0, %r#1 : !rows, !rows
+}

@@ -112,3 +112,14 @@ func.func @combine_c4(%m: tensor<2x?x?x?xf32>, %a: tensor<2x?x?x?x64xf32>) {
       -> (tensor<?x?x?xf32>, tensor<?x?x?x64xf32>, tensor<?x?x?xf32>)
   return
 }
+
+// -----
+
+func.func @share_attributes(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x16x64xf32>,
+                            %t: tensor<?x?xi32>) {
+  // expected-error@+1 {{expected attributes that it has, or of a dialect, but got 'level'}}
+  %r:6 = attn.share queries(%q : tensor<?x?x?x64xf32>) keys(%k : tensor<?x?x16x64xf32>)
+      table(%t : tensor<?x?xi32>) levels(1) {level = 2 : i64} -> tensor<?x?x64x64xf32>, tensor<?x?xi32>,
+      tensor<?xi32>, tensor<?xi32>, tensor<?xi32>, tensor<1x?xi32>
+  return
+}

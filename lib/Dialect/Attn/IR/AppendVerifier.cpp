@@ -11,8 +11,6 @@ using namespace mlir;
 using namespace mlir::attn;
 
 LogicalResult AppendOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   // (C1)
   if (getRows().empty() || getRows().size() != getCaches().size())
     return emitOpError("expected a cache for each tensor of rows, but got ")

@@ -125,8 +125,6 @@ static LogicalResult verifyCascade(AttentionOp op) {
 }
 
 LogicalResult AttentionOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   // (C13)
   if (failed(verifyInvariance(*this)))
     return failure();
@@ -394,8 +392,6 @@ static LogicalResult verifyReductionUses(OpT op, MonoidOp monoid) {
 }
 
 LogicalResult AggregateOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   if (failed(verifyReduction(*this)))
     return failure();
   if (getHeldSamples() && !getListedKeys())
@@ -450,8 +446,6 @@ LogicalResult AggregateOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult PartialOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   if (failed(verifyReduction(*this)))
     return failure();
   if (getListedKeys() || getPartKeys() || getDeadIsZero() ||
@@ -508,8 +502,6 @@ LogicalResult PartialOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult ScoresOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   if (failed(verifyReduction(*this)))
     return failure();
   // (C1)
@@ -615,8 +607,6 @@ static LogicalResult verifyGiven(OpT op, MonoidOp monoid,
 }
 
 LogicalResult CombineOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   // (C1)
   if (getStates().empty())
     return emitOpError("expected one or more states");
@@ -658,8 +648,6 @@ LogicalResult CombineOp::verifySymbolUses(SymbolTableCollection &symbols) {
 }
 
 LogicalResult FinalizeOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   // (C1)
   if (getStates().empty())
     return emitOpError("expected one or more states");

@@ -45,8 +45,6 @@ bool MonoidOp::isShifted(unsigned component) {
 }
 
 LogicalResult MonoidOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   // (C1)
   for (Type type : getStats().getAsValueRange<TypeAttr>())
     if (!type.isF32())

@@ -18,10 +18,6 @@ namespace mlir::attn {
 LogicalResult verifyBody(Operation *op, Region &region, StringRef name,
                          TypeRange arguments);
 
-/// Checks that an op has no attribute that nobody reads, as an option that is
-/// misspelt or is an operand: names are its own or begin with a dialect's.
-LogicalResult verifyAttributes(Operation *op);
-
 /// Checks the types that a region yields.
 LogicalResult verifyYield(Operation *op, Region &region, StringRef name,
                           TypeRange types);

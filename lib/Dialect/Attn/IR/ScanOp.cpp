@@ -247,8 +247,6 @@ static LogicalResult verifyResults(ScanOp op) {
 }
 
 LogicalResult ScanOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   if (failed(verifyOperands(*this)))
     return failure();
   int64_t dk = getKeyChannels(), dv = getValueChannels();

@@ -103,8 +103,6 @@ ScanOp ScanPartialOp::makeScan(OpBuilder &builder) {
 }
 
 LogicalResult ScanPartialOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   auto k = typeOf(getKey()), v = typeOf(getValue());
   int64_t dk = getKeyChannels(), dv = getValueChannels();
   // (C1)
@@ -177,8 +175,6 @@ bool ScanCombineOp::hasChannels() {
 }
 
 LogicalResult ScanCombineOp::verify() {
-  if (failed(verifyAttributes(*this)))
-    return failure();
   // (C1)
   if (getStates().empty() || typeOf(getStates().front()).getRank() != 5)
     return emitOpError("expected states S [parts, n, h, dk, dv] first");

@@ -25,6 +25,19 @@
 namespace mlir::attn {
 class ScanOp; // Scan.h
 class ScanPartialOp;
+
+/// Checks that an op has no attribute that nobody reads, as an option that is
+/// misspelt or is an operand: names are its own or begin with a dialect's.
+LogicalResult verifyAttributes(Operation *op);
+
+/// The trait of ops that `verifyAttributes` holds for: all of this dialect.
+template <typename ConcreteType>
+class OwnAttributes : public OpTrait::TraitBase<ConcreteType, OwnAttributes> {
+public:
+  static LogicalResult verifyTrait(Operation *op) {
+    return verifyAttributes(op);
+  }
+};
 } // namespace mlir::attn
 
 #define GET_OP_CLASSES

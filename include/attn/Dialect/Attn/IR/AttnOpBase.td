@@ -16,8 +16,14 @@ include "mlir/IR/BuiltinAttributes.td"
 include "mlir/Interfaces/ControlFlowInterfaces.td"
 include "mlir/Interfaces/SideEffectInterfaces.td"
 
+/// An op without attributes that nobody reads: names are its own or begin with a
+/// dialect's.
+def Attn_OwnAttributes : NativeOpTrait<"OwnAttributes"> {
+  let cppNamespace = "::mlir::attn";
+}
+
 class Attn_Op<string mnemonic, list<Trait> traits = []>
-    : Op<Attn_Dialect, mnemonic, traits>;
+    : Op<Attn_Dialect, mnemonic, !listconcat([Attn_OwnAttributes], traits)>;
 
 def Attn_FloatTensor : TensorOf<[F32, F16, BF16]>;
 def Attn_I32Vec : 1DTensorOf<[I32]>;
