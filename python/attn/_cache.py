@@ -26,6 +26,8 @@ def _numbers(name, values):
         values = values.tolist()
     try:
         numbers = [operator.index(value) for value in values]
+        if bool in set(map(type, values)):
+            raise TypeError
         if any(not -(2**63) <= number < 2**63 for number in numbers):
             raise TypeError
     except TypeError:

@@ -248,6 +248,7 @@ class BlockMask:
         mask = cls([[0]], [[[]]], BLOCK_SIZE=BLOCK_SIZE, mask_mod=mask_mod)
         what = "classes of int8, [b, hq, query blocks, key blocks]"
         mask._table = _of_blocks(what, classes, c.I8)
+        _check_classes(mask._table)
         return mask
 
     @classmethod
@@ -290,6 +291,19 @@ def _of_blocks(what, array, dtype):
     if found.dtype != dtype or missing not in (0, 1, 2):
         fail(what, arrays.describe(array), TypeError)
     return array.reshape((1,) * missing + found.shape)
+
+
+def _check_classes(table):
+    """Of what the host can read. On a GPU, and while a graph is made, numbers that are
+    no class are dead blocks."""
+    if arrays.is_torch(table):
+        from . import _torch
+
+        if table.device.type != "cpu" or _torch.is_traced(table):
+            return
+    wrong = (table < _DEAD) | (table > _FULL)
+    if wrong.any():
+        fail("classes of 0, 1 or 2", int(table[wrong][0]))
 
 
 def _unpack(bits, columns, kind):

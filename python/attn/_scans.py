@@ -510,6 +510,8 @@ def run_scan(
         problem.add_numbers("decay", decay, "decay", width)
         if gate == "value":
             problem.flags.append("value_gates")
+    elif gate is not None:
+        _fail("decay, the log gates that gate=%s is of" % checks.shown(gate), "None")
     if weight is not None:
         problem.add_numbers("weight", weight, "weight")
     if log_weight is not None:

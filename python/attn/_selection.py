@@ -138,7 +138,8 @@ def top_keys(q: Any, k: Any, count: int, **options: Any) -> Tuple[Any, Any]:
     alone that are above it (docs/Masks.md, "Selections").
     """
     count = checks.integer("count", count, 1, _MOST_COUNT)
-    if max(arrays.view("k", k).shape, default=0) >= _MOST_KEYS:
+    # Of any strides and with any gradient; attention says what else does not fit.
+    if max(getattr(k, "shape", ()), default=0) >= _MOST_KEYS:
         _fail("fewer than %d keys" % _MOST_KEYS, arrays.describe(k))
     for name in ("monoid", "return_aux", "return_lse", "out"):
         if name in options:

@@ -378,6 +378,8 @@ def chunk_kda(
 ):
     """The delta rule with log gates g [b, t, h, dk]; with use_gate_in_kernel they are
     -exp(A_log) softplus(g + dt_bias), A_log [h] and dt_bias [h dk] or None."""
+    if beta is None:
+        _fail("beta [b, t, h]", "None")
     gate_map = None
     if use_gate_in_kernel:
         if A_log is None:

@@ -458,6 +458,10 @@ def test_errors():
            k, k, kind=TypeError)
     refuse("expected ids to be a sequence of integers", cache.lengths, [0.5],
            kind=TypeError)
+    refuse("expected ids to be a sequence of integers", cache.append, [True], k, k,
+           kind=TypeError)
+    refuse("expected tokens to be a sequence of integers", cache.append, [1], k, k,
+           tokens=[[True, False, True]], kind=TypeError)
     refuse("expected id to be an integer, but got str '1'", cache.free, "1",
            kind=TypeError)
     refuse("expected length to be an integer, but got float", cache.truncate,

@@ -356,6 +356,12 @@ def test_fla_slots():
         ((q, k, v, s, given), {"head_first": True}),
     ):
         refuse(fla.chunk_gsa, *args, **named)
+    # Gates that a rule has are not left out.
+    refuse(fla.chunk_gla, q, k, v, None)
+    refuse(fla.chunk_kda, q, k, v, None, given[..., 0])
+    refuse(fla.chunk_kda, q, k, v, k, None)
+    refuse(fla.chunk_rwkv6, q, k, v, None, k[0, 0])
+    refuse(fla.chunk_dplr_delta_rule, q, k, v, k, k, None)
     scales = np.ones((b, t, h, 8), "f")
     refuse(fla.chunk_log_linear_attn, q, k, v, given, scales)
     refuse(fla.chunk_log_linear_attn, q, k, v, [1], scales)

@@ -261,6 +261,8 @@ def test_refusals():
         {"lengths": "ab"},
         {"lengths": [3, 4], "states_every": 4},
         {"lengths": [3, 4], "cu_seqlens": [0, 20]},
+        {"gate": "key", "decay": None},
+        {"gate": "none", "decay": None},
     ):
         try:
             attn.scan(q, k, v, **dict(given, **named))
