@@ -170,14 +170,18 @@ def _by_parts(q, k, v, operands, erase, state, return_state, size, options):
             return x  # one for each head
         return x[(slice(None),) * axis + (slice(first, end),)]
 
+    def cut_numbers(x, first, end):
+        if len(getattr(x, "shape", ())) > axis and x.shape[axis] == 1:
+            return x  # one for all tokens
+        return cut(x, first, end)
+
     first = 0
     while first < tokens or not outputs:
         end = min(first + size, tokens)
-        parts = {n: cut(x, first, end) for n, x in operands.items()}
+        parts = {n: cut_numbers(x, first, end) for n, x in operands.items()}
         if erase is not None:
-            parts["erase"] = tuple(cut(x, first, end) for x in erase[:2]) + tuple(
-                erase[2:]
-            )
+            pair = tuple(cut_numbers(x, first, end) for x in erase[:2])
+            parts["erase"] = pair + tuple(erase[2:])
         o, state = _scans.run_scan(
             *(cut(x, first, end) for x in (q, k, v)),
             initial_state=state,

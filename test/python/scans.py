@@ -544,6 +544,12 @@ def test_directions_and_states():
         part = {n: x[:, :, : 20 * (i + 1)] for n, x in given.items()}
         _, last = recurrence(*(x[:, :, : 20 * (i + 1)] for x in (q, k, v)), **part)
         check("states_every", states["S"][:, :, i], last["S"], BOUND)
+    # Numbers that all tokens share.
+    shared = {n: x[:, :, :1] for n, x in given.items()}
+    o, states = attn.scan(q, k, v, states_every=20, return_state=True, **shared)[:2]
+    want, last = attn.scan(q, k, v, return_state=True, **shared)
+    check("states_every", o, want.astype(float), BOUND)
+    check("states_every", states["S"], last["S"].astype(float), BOUND)
 
 
 def test_state_layouts():
