@@ -185,6 +185,19 @@ def _view_torch(name, tensor):
     return View(address, dtype, tensor.shape, tensor.stride(), tensor, device)
 
 
+def versions(values):
+    """What counts the changes of torch's tensors, of values that may be nested."""
+    found = []
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            found += versions(value)
+        elif isinstance(value, dict):
+            found += versions(value.values())
+        elif is_torch(value) and not value.is_inference():
+            found.append(value._version)
+    return found
+
+
 def misaligned(name):
     return ValueError(
         "attn: expected %s in aligned memory, but it is not; pass a copy" % name

@@ -163,6 +163,21 @@ class Total:
         return self.sum.astype("f4").reshape(self.shape)
 
 
+def add_up(array: Any, axes: Any, shape: Any) -> Any:
+    """Adds up dimensions in float64, in a fixed order; float32 of `shape`."""
+    axes = tuple(axes)
+    if arrays.is_torch(array):
+        torch = arrays.torch_module()
+        if axes:
+            array = array.sum(dim=axes, dtype=torch.float64)
+        return array.to(torch.float32).reshape(shape)
+    import numpy
+
+    if axes:
+        array = numpy.sum(array, axis=axes, dtype=numpy.float64)
+    return numpy.asarray(array).astype(numpy.float32).reshape(shape)
+
+
 def add_diagonals(array: Any) -> Any:
     """Of an array [b, h, t + n, n] the sums [b, h, t] of the elements [t + c, c] over
     c, in float64."""

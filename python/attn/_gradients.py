@@ -122,6 +122,8 @@ def clear() -> None:
 
 def _dense(array, dtype, copy=False):
     """`array` as a kernel takes it: of that type, 1 apart in the last dimension."""
+    if arrays.is_torch(array):
+        array = array.resolve_neg()  # which autograd may leave pending
     view = arrays.view("a cotangent", array)
     name = c.DTYPE_NAMES[dtype]
     if not copy and view.dtype == dtype and (
@@ -159,21 +161,6 @@ def _whole(array):
     if all(size <= 1 or step for size, step in zip(view.shape, view.strides)):
         return array
     return _dense(array, view.dtype, copy=True)
-
-
-def _sum(array, axes, shape):
-    """Adds up dimensions in float64, in a fixed order; float32 of `shape`."""
-    axes = tuple(axes)
-    if arrays.is_torch(array):
-        torch = arrays.torch_module()
-        if axes:
-            array = array.sum(dim=axes, dtype=torch.float64)
-        return array.to(torch.float32).reshape(shape)
-    import numpy
-
-    if axes:
-        array = numpy.sum(array, axis=axes, dtype=numpy.float64)
-    return numpy.asarray(array).astype(numpy.float32).reshape(shape)
 
 
 def _cast(array, like):
@@ -583,7 +570,7 @@ class Plan:
         if name in ("scale", "softcap") or _is_parameter(name) or (
             name in self.call.captures and not place
         ):
-            return _sum(array, range(len(array.shape)), ())
+            return sums.add_up(array, range(len(array.shape)), ())
         if name in self.call.captures:
             view = arrays.view(name, self.call.captures[name])
             return self._total(array, place, view.shape, of_keys)
@@ -595,13 +582,13 @@ class Plan:
                 return result.reshape(shape)
             kept = [0, 1, 3] if _KEYS & ~self.call.desc.bias else [0, 1, 2]
             drop = [i for i, axis in enumerate(kept) if view.shape[axis] == 1]
-            return _sum(array, drop, shape)
+            return sums.add_up(array, drop, shape)
         # [hq] or [b, hq]
         if packed:
             if len(view.shape) == 2:
                 return self._total(array, "b,h", view.shape, False)
-            return _sum(array, [1], view.shape)
-        return _sum(array, [2] if len(view.shape) == 2 else [0, 2], view.shape)
+            return sums.add_up(array, [1], view.shape)
+        return sums.add_up(array, [2] if len(view.shape) == 2 else [0, 2], view.shape)
 
     def _total(self, array, place, shape, of_keys):
         """Adds up what rows or keys have, at a place. Of keys heads are those of k, and
@@ -766,11 +753,12 @@ def attention_vjp(
         **cotangents)` takes a cotangent for the output and, where it is returned,
         for the LSE; for others by name, as dentropy. It returns a dict of gradients
         by argument name, each of the argument's shape and type. It may be called
-        many times, and gives the same bits.
+        many times, and gives the same bits. It reads the arguments and the outputs
+        in their memory: neither may be changed in place before the last call.
 
     Raises:
         ValueError, TypeError: as attn.attention; or a monoid that has no gradients,
-            with the reason.
+            with the reason; of vjp also where a tensor of torch was changed in place.
         NotImplementedError: an option that has none yet.
     """
     if options.pop("out", None) is not None:
@@ -779,6 +767,8 @@ def attention_vjp(
     results, state = plan.forward()
     pick = plan.call._picker()
     outputs = pick([arrays.like(plan.call.like, result) for result in results])
+    held = list(plan.given.values()) + results
+    versions = arrays.versions(held)
 
     def vjp(do=None, dlse=None, **others):
         cotangents = {}
@@ -793,6 +783,11 @@ def attention_vjp(
                     TypeError,
                 )
             cotangents[name[1:]] = value
+        if arrays.versions(held) != versions:
+            _fail(
+                "arguments and outputs as they were in the forward pass",
+                "a tensor that was changed in place; change a copy",
+            )
         return plan.backward(results, state, cotangents)
 
     vjp.plan = plan
