@@ -102,6 +102,8 @@ onchip::SharedDemand attn::computeDemand(const ScheduleProblem &problem,
     demand.step += blockK *
                    (channels * problem.sharers - problem.sharedChannels) *
                    valueBytes;
+  constexpr int64_t pairBytes = 2;
+  demand.step += problem.copiedPairs * sizes.blockQ * blockK * pairBytes;
   if (problem.folded && !problem.hasThreshold)
     // The scores of each pair, and which of them are live.
     demand.exchange =
@@ -602,10 +604,14 @@ int64_t attn::chooseCluster(const ScheduleProblem &problem,
                             const ScheduleSizes &sizes,
                             const TargetInfo &target) {
   constexpr int64_t pair = 2;
+  // What pairs have comes beside keys and values, of which half are saved
+  // (measured: docs/performance).
+  bool copiesPairs = problem.copiedPairs > 0;
   if (target.maxCluster < pair || !target.hasRoles() ||
       sizes.rows != MmaShape::warpgroup().m || sizes.blockQ < 2 * sizes.rows ||
       !problem.narrowDots || !problem.narrowValues || !problem.wholeTiles ||
-      problem.masked || problem.listed || problem.packed || problem.heldQueries)
+      (problem.masked && !copiesPairs) || problem.listed || problem.packed ||
+      problem.heldQueries)
     return 1;
   // Each block copies as many panels. What is saved is power, with which clocks
   // rise; what is lost is time, for blocks wait for each other, the less the
@@ -630,7 +636,7 @@ int64_t attn::chooseCluster(const ScheduleProblem &problem,
   bool isMore = all(widths, isOneMore) && all(channels, [](int64_t width) {
                   return width == pair * panelElements;
                 });
-  if ((!isAlike && !isMore) || !all(widths, isLong))
+  if ((!isAlike && !isMore) || (!copiesPairs && !all(widths, isLong)))
     return 1;
   int64_t least = isAlike && all(widths, isWide) ? manySharedWide : manyShared;
   if (std::min(problem.numQueries, problem.numKeys) < least)

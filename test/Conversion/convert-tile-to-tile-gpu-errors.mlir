@@ -93,15 +93,15 @@ tile_gpu.kernel @cast(%z: f32) {
 
 // -----
 
-tile_gpu.kernel @mapped_memory(%q: !tile_gpu.smem<16x64xbf16 swizzle 128>) {
+tile_gpu.kernel @mapped_memory(%q: !tile_gpu.smem<16x32xf32 swizzle 128>) {
   tile_gpu.role "compute" warps(4) {
   ^bb0(%warp: i32):
-    %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x64xbf16 swizzle 128> to !tile.tile<16x64xbf16>
-    // expected-error @+1 {{expected tiles in registers, or of one row, but got '!tile_gpu.smem<16x64xbf16 swizzle 128>'}}
-    %m = tile.map ins(%t : !tile.tile<16x64xbf16>) {
-    ^bb0(%i: i32, %j: i32, %x: bf16):
-      tile.yield %x : bf16
-    } -> !tile.tile<16x64xbf16>
+    %t = builtin.unrealized_conversion_cast %q : !tile_gpu.smem<16x32xf32 swizzle 128> to !tile.tile<16x32xf32>
+    // expected-error @+1 {{expected tiles in registers, of one row, or of 16 bits, but got '!tile_gpu.smem<16x32xf32 swizzle 128>'}}
+    %m = tile.map ins(%t : !tile.tile<16x32xf32>) {
+    ^bb0(%i: i32, %j: i32, %x: f32):
+      tile.yield %x : f32
+    } -> !tile.tile<16x32xf32>
     tile_gpu.yield
   }
   tile_gpu.return

@@ -96,6 +96,9 @@ struct ScheduleProblem {
   /// each.
   int64_t scoreOps = 0, scoreSpecials = 0;
   bool readsPairs = false;
+  /// Tensors of which a tile, with an element of 16 bits for each pair, is
+  /// copied with the keys of a step.
+  int64_t copiedPairs = 0;
   /// Rows see keys up to a position of their own.
   bool diagonal = false;
   /// Rows see keys from a position of their own.

@@ -268,10 +268,17 @@ static Value beforeRounding(Value yielded, OpBuilder &b) {
   return arith::ExtFOp::create(b, yielded.getLoc(), b.getF32Type(), yielded);
 }
 
+/// The wait for the slot that `tile` is, or is a part of; or null.
+static RingWaitOp waitOf(Value tile) {
+  if (auto slice = tile.getDefiningOp<SmemSliceOp>())
+    tile = slice.getTile();
+  return tile.getDefiningOp<RingWaitOp>();
+}
+
 /// Lets the slot that `tile` is in be given back behind the read that gave
 /// `value`.
 static void releaseAfter(Value tile, Value value) {
-  auto wait = tile.getDefiningOp<RingWaitOp>();
+  RingWaitOp wait = waitOf(tile);
   if (!wait)
     return;
   for (Operation *user : wait.getRing().getUsers())
@@ -346,6 +353,37 @@ LogicalResult ComputeLowering::lowerTurn(tile::TurnOp op) {
   return success();
 }
 
+/// A tile in shared memory in registers, for a map. What maps in branches read,
+/// of which one runs, is read once ahead of these: the release of the slot is
+/// behind them.
+Value ComputeLowering::readMapped(Value slot, SmemType tile, bool isRow,
+                                  Operation *map) {
+  OpBuilder::InsertionGuard guard(b);
+  if (RingWaitOp wait = waitOf(slot)) {
+    Operation *here = wait->getBlock()->findAncestorOpInBlock(*map);
+    if (here && here != map) {
+      for (Operation *user : slot.getUsers())
+        if (isa<VecLoadOp, FragLoadOp>(user) &&
+            user->getBlock() == here->getBlock())
+          return user->getResult(0);
+      b.setInsertionPoint(here);
+    }
+  }
+  Location loc = map->getLoc();
+  Value held;
+  if (isRow)
+    held = VecLoadOp::create(
+        b, loc, vec(tile.getCols(), tile.getElementType(), Axis::Col), slot,
+        /*index=*/Value(), /*permuted=*/false);
+  else // Operands and accumulators pack the same registers.
+    held = FragLoadOp::create(
+        b, loc,
+        frag(tile.getRows(), tile.getCols(), tile.getElementType(), Layout::A),
+        slot);
+  releaseAfter(slot, held);
+  return held;
+}
+
 LogicalResult ComputeLowering::lowerMap(tile::MapOp op) {
   Location loc = op.getLoc();
   SmallVector<Value> inputs;
@@ -353,15 +391,12 @@ LogicalResult ComputeLowering::lowerMap(tile::MapOp op) {
   for (Value input : op.getInputs()) {
     Value held = get(input);
     if (auto tile = dyn_cast<SmemType>(held.getType())) {
-      if (tile.getRows() != 1 || tile.getCols() == 1)
-        return op.emitOpError("expected tiles in registers, or of one row, "
-                              "but got ")
+      bool isRow = tile.getRows() == 1 && tile.getCols() > 1;
+      if (!isRow && (tile.getRows() == 1 || !is16Bit(tile.getElementType())))
+        return op.emitOpError("expected tiles in registers, of one row, or of "
+                              "16 bits, but got ")
                << tile;
-      Value slot = held;
-      held = VecLoadOp::create(
-          b, loc, vec(tile.getCols(), tile.getElementType(), Axis::Col), slot,
-          /*index=*/Value(), /*permuted=*/false);
-      releaseAfter(slot, held);
+      held = readMapped(held, tile, isRow, op);
     }
     statistics &= isa<VecType>(held.getType());
     inputs.push_back(held);

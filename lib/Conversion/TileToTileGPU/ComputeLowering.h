@@ -71,6 +71,7 @@ private:
   // Compute (Compute.cpp).
   LogicalResult lowerFill(tile::FillOp op);
   LogicalResult lowerDot(tile::DotOp op);
+  Value readMapped(Value slot, SmemType tile, bool isRow, Operation *map);
   LogicalResult lowerMap(tile::MapOp op);
   LogicalResult lowerTurn(tile::TurnOp op);
   LogicalResult lowerReduce(tile::ReduceOp op);

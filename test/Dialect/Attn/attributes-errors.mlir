@@ -50,7 +50,7 @@ func.func private @schedule() attributes {s = #attn.schedule<block_q = 64, rows 
 
 // -----
 
-// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, cluster, order, section, section_keys, fetch, occupancy, block_v, share, rotate, but got 'tiles'}}
+// expected-error@+1 {{expected one of block_q, rows, block_k, splits, loop, stages, overlap, turns, pack_heads, cluster, order, section, section_keys, fetch, occupancy, block_v, share, rotate, pairs, but got 'tiles'}}
 func.func private @schedule() attributes {s = #attn.schedule<tiles = 3>}
 
 // -----

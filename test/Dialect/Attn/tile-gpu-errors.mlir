@@ -153,3 +153,31 @@ func.func @rotary_of_f32(%q: tensor<?x?x?x32xf32>, %k: tensor<?x?x?x32xf32>,
   return %o : tensor<?x?x?x32xf32>
 }
 }
+
+// -----
+
+#copied = #attn.schedule<block_q = 128, rows = 64, block_k = 128, pairs = copied>
+module attributes {attn.target = "sm_90a"} {
+func.func @wide_pairs(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
+    %v: tensor<?x?x?x64xf16>, %bias: tensor<1x1x?x?xf32>) -> tensor<?x?x?x64xf16> {
+  // expected-error @below {{expected pairs = loaded, whose elements each thread loads, with elements that are not of 16 bits, but got copied}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf16>) keys(%k : tensor<?x?x?x64xf16>)
+      values(%v : tensor<?x?x?x64xf16>) bias(%bias : tensor<1x1x?x?xf32>)
+      {schedule = #copied} -> tensor<?x?x?x64xf16>
+  return %o : tensor<?x?x?x64xf16>
+}
+}
+
+// -----
+
+#copied = #attn.schedule<block_q = 16, rows = 16, block_k = 64, pairs = copied>
+module attributes {attn.target = "sm_80"} {
+func.func @pairs_of_warps(%q: tensor<?x?x?x64xf16>, %k: tensor<?x?x?x64xf16>,
+    %v: tensor<?x?x?x64xf16>, %bias: tensor<1x1x?x?xf16>) -> tensor<?x?x?x64xf16> {
+  // expected-error @below {{with rows that are not those of warpgroups, but got copied}}
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf16>) keys(%k : tensor<?x?x?x64xf16>)
+      values(%v : tensor<?x?x?x64xf16>) bias(%bias : tensor<1x1x?x?xf16>)
+      {schedule = #copied} -> tensor<?x?x?x64xf16>
+  return %o : tensor<?x?x?x64xf16>
+}
+}

@@ -101,6 +101,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   Fetch fetch = Fetch::automatic;
   Rotate rotate = Rotate::ahead;
   std::optional<WorkOrder> order;
+  std::optional<Pairs> pairs;
   SMLoc loc = parser.getCurrentLocation();
   SmallVector<StringRef> seen;
   auto parseField = [&]() -> ParseResult {
@@ -147,11 +148,14 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
                        "in_order, longest_first");
     if (key == "rotate")
       return parseWord(parser, key, rotate, symbolizeRotate, "ahead, inside");
-    return parser.emitError(keyLoc,
-                            "expected one of block_q, rows, block_k, splits, "
-                            "loop, stages, overlap, turns, pack_heads, "
-                            "cluster, order, section, section_keys, fetch, "
-                            "occupancy, block_v, share, rotate, but got '")
+    if (key == "pairs")
+      return parseWord(parser, key, pairs.emplace(), symbolizePairs,
+                       "loaded, copied");
+    return parser.emitError(
+               keyLoc, "expected one of block_q, rows, block_k, splits, "
+                       "loop, stages, overlap, turns, pack_heads, "
+                       "cluster, order, section, section_keys, fetch, "
+                       "occupancy, block_v, share, rotate, pairs, but got '")
            << key << "'";
   };
   if (parser.parseCommaSeparatedList(AsmParser::Delimiter::LessGreater,
@@ -160,7 +164,7 @@ Attribute ScheduleAttr::parse(AsmParser &parser, Type) {
   return parser.getChecked<ScheduleAttr>(
       loc, parser.getContext(), blockQ, rows, blockK, splits, loop, stages,
       overlap, turns, packHeads, cluster, fetch, occupancy, order, section,
-      sectionKeys, blockV, share, rotate);
+      sectionKeys, blockV, share, rotate, pairs);
 }
 
 void ScheduleAttr::print(AsmPrinter &printer) const {
@@ -197,6 +201,8 @@ void ScheduleAttr::print(AsmPrinter &printer) const {
     printer << ", share = " << getShare();
   if (getRotate() != Rotate::ahead)
     printer << ", rotate = " << stringifyRotate(getRotate());
+  if (getPairs())
+    printer << ", pairs = " << stringifyPairs(*getPairs());
   printer << ">";
 }
 
@@ -212,12 +218,13 @@ struct Decisions {
         blockV(from.getBlockV()), share(from.getShare()), loop(from.getLoop()),
         overlap(from.getOverlap()), packHeads(from.getPackHeads()),
         turns(from.getTurns()), fetch(from.getFetch()),
-        rotate(from.getRotate()), order(from.getOrder()) {}
+        rotate(from.getRotate()), order(from.getOrder()),
+        pairs(from.getPairs()) {}
   ScheduleAttr get() const {
     return ScheduleAttr::get(context, blockQ, rows, blockK, splits, loop,
                              stages, overlap, turns, packHeads, cluster, fetch,
                              occupancy, order, section, sectionKeys, blockV,
-                             share, rotate);
+                             share, rotate, pairs);
   }
   template <typename T> ScheduleAttr with(T Decisions::*member, T value) {
     this->*member = value;
@@ -234,6 +241,7 @@ struct Decisions {
   Fetch fetch;
   Rotate rotate;
   std::optional<WorkOrder> order;
+  std::optional<Pairs> pairs;
 };
 } // namespace
 
@@ -273,6 +281,10 @@ ScheduleAttr ScheduleAttr::withRotate(Rotate rotate) const {
   return Decisions(*this).with(&Decisions::rotate, rotate);
 }
 
+ScheduleAttr ScheduleAttr::withPairs(Pairs pairs) const {
+  return Decisions(*this).with(&Decisions::pairs, std::optional(pairs));
+}
+
 LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockQ, int64_t rows, int64_t blockK,
                                    int64_t splits, LoopShape loop,
@@ -280,7 +292,8 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    bool packHeads, int64_t cluster, Fetch fetch,
                                    int64_t occupancy, std::optional<WorkOrder>,
                                    int64_t section, int64_t sectionKeys,
-                                   int64_t blockV, int64_t share, Rotate) {
+                                   int64_t blockV, int64_t share, Rotate,
+                                   std::optional<Pairs>) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
     // Far above what any target holds, and products of two stay exact.
     constexpr int64_t most = 1 << 20;

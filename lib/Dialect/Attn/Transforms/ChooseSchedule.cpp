@@ -15,6 +15,7 @@
 #include "ExplainSchedule.h"
 #include "Rungs.h"
 #include "StateUses.h"
+#include "TileCaptures.h"
 #include "TileKernel.h"
 #include "TileWarps.h"
 #include "attn/Analysis/CostModel.h"
@@ -362,7 +363,8 @@ struct ChooseSchedulePass
     if (pack.packs)
       problem = ::attn::packHeads(problem);
     if (given) {
-      choice.schedule = chooseOrder(op, given, problem, target);
+      choice.schedule = choosePairs(op, chooseOrder(op, given, problem, target),
+                                    problem, target);
       return choice;
     }
     ::attn::MeasuredSchedule measured = choose(problem, target, choice.how);
@@ -411,17 +413,38 @@ struct ChooseSchedulePass
         isOneStep ? Fetch::producer : Fetch::automatic, /*occupancy=*/1,
         /*order=*/std::nullopt,
         /*section=*/0, /*section_keys=*/0, problem.blockV, /*share=*/0,
-        Rotate::ahead);
+        Rotate::ahead, /*pairs=*/std::nullopt);
     if (auto rung = op->getAttrOfType<RungAttr>(getRungAttrName()))
       choice.schedule =
           scheduleOfRung(rung.getValue(), op, choice.schedule, target);
     choice.schedule = chooseOrder(op, choice.schedule, problem, target);
+    choice.schedule = choosePairs(op, choice.schedule, problem, target);
+    if (problem.copiedPairs && op.getMaskBody().empty() && splits == 1 &&
+        choice.schedule.getCluster() == 1)
+      choice.schedule = choice.schedule.withCluster(
+          ::attn::chooseCluster(problem, sizes, target));
     if (levels) {
       if (int64_t slots = ::attn::slotsOfOwnKeys(problem, sizes, target))
         choice.schedule = choice.schedule.withStages(slots).withOccupancy(2);
       choice.schedule = choice.schedule.withShare(levels.getInt());
     }
     return choice;
+  }
+
+  /// The schedule, where it does not say how scores come by elements of pairs,
+  /// with copies of them if these fit.
+  static ScheduleAttr choosePairs(ReductionOpInterface op,
+                                  ScheduleAttr schedule,
+                                  ::attn::ScheduleProblem &problem,
+                                  const ::attn::TargetInfo &target) {
+    int64_t number = findPairElements(op).size();
+    if (!schedule.getPairs() && number > 0 &&
+        whyNotCopied(op, schedule, target).empty() &&
+        whyNoRoom(op, schedule, problem, target).empty())
+      schedule = schedule.withPairs(Pairs::copied);
+    if (schedule.getPairs() == Pairs::copied)
+      problem.copiedPairs = number;
+    return schedule;
   }
 
   /// The schedule with an order of work tiles, where it has none.
@@ -476,8 +499,9 @@ struct ChooseSchedulePass
                             : *std::max_element(widths.begin(), widths.end());
     };
     const ::attn::ScheduleProblem &all = rest.problem;
+    bool isPlain = !all.masked || (all.copiedPairs && op.getMaskBody().empty());
     ::attn::SizeProblem problem = {widest(all.depths), widest(all.channels),
-                                   !all.masked && !all.heldQueries,
+                                   isPlain && !all.heldQueries,
                                    all.narrowDots && all.narrowValues};
     std::vector<::attn::SizeClass> classes =
         ::attn::listSizeClasses(problem, target);
@@ -573,9 +597,19 @@ struct ChooseSchedulePass
     bool isOrderGiven = given && op.getScheduleAttribute().getOrder();
     op->removeAttr(getRungAttrName());
     op->setAttr("schedule", attr);
-    ::attn::ScheduleBudget budget = ::attn::computeBudget(
-        problem, {attr.getBlockQ(), attr.getRows(), attr.getBlockK()}, target,
-        attr.getStages());
+    ::attn::ScheduleSizes sizes = {attr.getBlockQ(), attr.getRows(),
+                                   attr.getBlockK()};
+    ::attn::ScheduleBudget budget =
+        ::attn::computeBudget(problem, sizes, target, attr.getStages());
+    if (problem.copiedPairs) {
+      // The kernel that loads them has room for more of the rest.
+      ::attn::ScheduleProblem rest = problem;
+      rest.copiedPairs = 0;
+      budget.sharedTaken =
+          std::max(budget.sharedTaken,
+                   ::attn::computeBudget(rest, sizes, target, attr.getStages())
+                       .sharedTaken);
+    }
     int64_t scratch = budget.scratchBytes();
     if (scratch > ::attn::maxScratchBytes || scratch < 0)
       return op->emitOpError("expected a schedule that keeps at most ")

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ExplainSchedule.h"
+#include "TileCaptures.h"
 #include "TileKernel.h"
 #include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/FewRows.h"
@@ -247,6 +248,26 @@ static std::string describeParts(const ExplainedChoice &choice,
   return text;
 }
 
+/// How scores come by elements of captures for each pair.
+static std::string describePairs(ReductionOpInterface op,
+                                 const ExplainedChoice &choice,
+                                 const ::attn::TargetInfo &target) {
+  ScheduleAttr schedule = choice.schedule;
+  if (target.isCpu() || findPairElements(op).empty())
+    return "";
+  if (schedule.getPairs() == Pairs::copied)
+    return "pairs: tensor copies bring what scores read of them beside the "
+           "keys, "
+           "where it lies at multiples of 16 bytes; elsewhere each thread "
+           "loads "
+           "its own, by a second kernel of the plan\n";
+  std::string why =
+      schedule.getPairs() ? "as given" : whyNotCopied(op, schedule, target);
+  if (why.empty())
+    why = whyNoRoom(op, schedule, choice.problem, target);
+  return "pairs: each thread loads what scores read of its own (" + why + ")\n";
+}
+
 static std::string describePrecision(ReductionOpInterface op,
                                      const ExplainedChoice &choice,
                                      const ::attn::TargetInfo &target) {
@@ -289,6 +310,7 @@ std::string mlir::attn::describeSchedule(ReductionOpInterface op,
   text += describeRows(op, monoid, choice, target);
   text += describeHeads(choice);
   text += describeParts(choice, target);
+  text += describePairs(op, choice, target);
   auto function = op->getParentOfType<func::FuncOp>();
   if (auto bytes = function->getAttrOfType<IntegerAttr>(getSavedBytesName()))
     text += "training: " + std::to_string(bytes.getInt()) +

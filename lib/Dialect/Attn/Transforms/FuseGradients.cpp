@@ -149,7 +149,7 @@ struct FuseGradientsPass
         /*splits=*/1, own.getLoop(), stages, overlap, turns,
         /*pack_heads=*/false, /*cluster=*/1, own.getFetch(),
         /*occupancy=*/1, order, heads, keys, /*block_v=*/0,
-        /*share=*/0, Rotate::ahead);
+        /*share=*/0, Rotate::ahead, /*pairs=*/std::nullopt);
   }
 
   static bool addsInTurns(AggregateOp overKeys, AggregateOp overQueries) {

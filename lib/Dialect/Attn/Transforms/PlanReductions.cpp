@@ -13,6 +13,7 @@
 #include "KeyLists.h"
 #include "PlanBuilder.h"
 #include "StateUses.h"
+#include "TileCaptures.h"
 #include "TileFused.h"
 #include "TileWarps.h"
 #include "TurnRows.h"
@@ -94,6 +95,11 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
                            "on chip, ")
            << ::attn::paddedKeys(schedule.getBlockK(), target) << ", but got "
            << schedule.getBlockK();
+  if (!findCopiedPairs(op).empty())
+    if (std::string why = whyNotCopied(op, schedule, target); !why.empty())
+      return op->emitOpError("expected pairs = loaded, whose elements each "
+                             "thread loads, with ")
+             << why << ", but got copied";
   if (int64_t n = diagonalsOf(op);
       n && (schedule.getBlockQ() != n || schedule.getBlockK() != n))
     return op->emitOpError("expected block_q and block_k to be ")
@@ -122,24 +128,6 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
            << " channels, but got block_q = " << schedule.getBlockQ()
            << " and rows = " << schedule.getRows();
   return success();
-}
-
-PlanRows PlanBuilder::rowsOf(Location loc, const Source &source, Value tensor) {
-  return PlanRows(b, loc, source, mapping.lookup(tensor),
-                  source.map ? mapping.lookup(source.map) : Value());
-}
-
-/// Query tiles of all sequences of a head, as one batch of `rows` has them.
-Value PlanBuilder::countQueryTiles(ReductionOpInterface op, Value rows) {
-  Location loc = op.getLoc();
-  ScheduleAttr schedule = op.getScheduleAttribute();
-  // A cluster's tiles are of one head.
-  int64_t cluster = tilesOfCluster(schedule, target);
-  Value tiles = rowsOf(loc, op.getQuerySource(), op.getQueryOperands().front())
-                    .countTiles(rows, schedule.getBlockQ() * cluster);
-  if (cluster > 1)
-    tiles = arith::MulIOp::create(b, loc, tiles, index(cluster, loc));
-  return tiles;
 }
 
 LogicalResult PlanBuilder::convertPackedHeads(ReductionOpInterface op,
@@ -356,8 +344,9 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   ScheduleAttr decided = schedule.withCluster(clusterOf(schedule, target));
   if (schedule.getFetch() == Fetch::automatic && target.hasRoles())
     decided = decided.withFetch(fetchOf(op, isListed));
-  auto start = [&]() {
-    return startKernel(op, op->getOperands(), outputs, extra, decided);
+  auto start = [&](std::optional<Pairs> pairs = std::nullopt) {
+    return startKernel(op, op->getOperands(), outputs, extra,
+                       pairs ? decided.withPairs(*pairs) : decided);
   };
   Kernel kernel = start();
   ReductionContext builder(op, monoid, target, kernel.func);
@@ -372,6 +361,12 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
                  /*readsKeys=*/!builder.form.redoesSpoiled || fixesAnchor);
 
   Value grid = countBlocks(op, batches, heads, numTiles);
+  // Of two kernels one has blocks.
+  auto launchWhere = [&](Kernel &kernel, Value holds) {
+    Value none = index(0, loc);
+    launch(loc, kernel, arith::SelectOp::create(b, loc, holds, grid, none));
+    grid = arith::SelectOp::create(b, loc, holds, none, grid);
+  };
   // Without room for bits the elements of the mask are computed.
   if (isListed && listsBits(op) && !readsPairs(op)) {
     Value none = index(0, loc), bits = listsOf(extra).bits;
@@ -385,9 +380,20 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     launch(loc, other, arith::SelectOp::create(b, loc, hasBits, none, grid));
     grid = arith::SelectOp::create(b, loc, hasBits, grid, none);
   }
+  if (!findCopiedPairs(op).empty()) {
+    // Where tensor copies do not take a tensor, threads load its elements.
+    IRMapping whole = mapping;
+    Value fits = mapCopiedPairs(b, op, mapping);
+    Kernel copying = start(Pairs::copied);
+    mapping = whole;
+    ReductionContext second(op, monoid, target, copying.func);
+    second.copiesPairs = true;
+    if (failed(fillIn(second, copying)))
+      return failure();
+    launchWhere(copying, fits);
+  }
   if (fixesAnchor) {
     Value bound = inPlan(op, factor);
-    // Of two kernels one has blocks.
     Kernel fixed = start();
     ReductionContext second(op, monoid, target, fixed.func);
     second.fixedAnchor = true;
@@ -398,9 +404,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     Value isSmall =
         arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE,
                               math::AbsFOp::create(b, loc, bound), limit);
-    Value none = index(0, loc);
-    launch(loc, fixed, arith::SelectOp::create(b, loc, isSmall, grid, none));
-    grid = arith::SelectOp::create(b, loc, isSmall, none, grid);
+    launchWhere(fixed, isSmall);
   }
   launch(loc, kernel, grid);
   return success();

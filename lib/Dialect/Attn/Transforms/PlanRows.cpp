@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "PlanRows.h"
+#include "PlanBuilder.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -36,4 +36,22 @@ Value PlanRows::countTiles(Value rows, int64_t blockRows) {
     return arith::CeilDivUIOp::create(b, loc, rows, unit);
   return arith::AddIOp::create(
       b, loc, arith::DivUIOp::create(b, loc, rows, unit), dim(map, 0));
+}
+
+PlanRows PlanBuilder::rowsOf(Location loc, const Source &source, Value tensor) {
+  return PlanRows(b, loc, source, mapping.lookup(tensor),
+                  source.map ? mapping.lookup(source.map) : Value());
+}
+
+/// Query tiles of all sequences of a head, as one batch of `rows` has them.
+Value PlanBuilder::countQueryTiles(ReductionOpInterface op, Value rows) {
+  Location loc = op.getLoc();
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  // A cluster's tiles are of one head.
+  int64_t cluster = tilesOfCluster(schedule, target);
+  Value tiles = rowsOf(loc, op.getQuerySource(), op.getQueryOperands().front())
+                    .countTiles(rows, schedule.getBlockQ() * cluster);
+  if (cluster > 1)
+    tiles = arith::MulIOp::create(b, loc, tiles, index(cluster, loc));
+  return tiles;
 }

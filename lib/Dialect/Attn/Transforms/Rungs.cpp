@@ -98,12 +98,13 @@ ScheduleAttr mlir::attn::scheduleOfRung(Rung rung, ReductionOpInterface op,
     break;
   }
   }
-  return ScheduleAttr::get(
-      op.getContext(), blockQ, rows, blockK, splits, chosen.getLoop(),
-      chosen.getStages(), overlap, turns,
-      /*pack_heads=*/false, cluster, chosen.getFetch(), chosen.getOccupancy(),
-      chosen.getOrder(), chosen.getSection(), chosen.getSectionKeys(),
-      chosen.getBlockV(), chosen.getShare(), chosen.getRotate());
+  return ScheduleAttr::get(op.getContext(), blockQ, rows, blockK, splits,
+                           chosen.getLoop(), chosen.getStages(), overlap, turns,
+                           /*pack_heads=*/false, cluster, chosen.getFetch(),
+                           chosen.getOccupancy(), chosen.getOrder(),
+                           chosen.getSection(), chosen.getSectionKeys(),
+                           chosen.getBlockV(), chosen.getShare(),
+                           chosen.getRotate(), chosen.getPairs());
 }
 
 //===----------------------------------------------------------------------===//

@@ -251,6 +251,8 @@ struct ReductionContext : KernelBuilder {
   /// Scores are known to be so small that every row may have the anchor 0: no
   /// maximum is computed.
   bool fixedAnchor = false;
+  /// Elements of pairs that findCopiedPairs names come by tensor copies.
+  bool copiesPairs = false;
   /// Sums over rows that a block adds up in memory, those of the aggregate
   /// `sumsOverKeys`. On a CPU a block then has all rows of its head.
   SmallVector<RowSum> rowSums;

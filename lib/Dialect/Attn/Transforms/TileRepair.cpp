@@ -64,7 +64,8 @@ ScheduleAttr mlir::attn::scheduleOfRepair(ReductionOpInterface op,
                            /*pack_heads=*/false, /*cluster=*/1,
                            Fetch::automatic, /*occupancy=*/1, given.getOrder(),
                            given.getSection(), given.getSectionKeys(),
-                           /*block_v=*/0, /*share=*/0, given.getRotate());
+                           /*block_v=*/0, /*share=*/0, given.getRotate(),
+                           /*pairs=*/std::nullopt);
 }
 
 //===----------------------------------------------------------------------===//

@@ -13,6 +13,7 @@
 #include "TileStream.h"
 #include "Pages.h"
 #include "TileBlock.h"
+#include "TileCaptures.h"
 #include "TileDistances.h"
 #include "TileElements.h"
 #include "TileFused.h"
@@ -93,9 +94,12 @@ static Value memoryOf(ReductionContext &ctx, Value value) {
   return isGpu(ctx) ? keysWithColumns(ctx.reduction, value) : value;
 }
 
-/// Loads a tile's keys and values.
+/// Loads a tile's keys and values, and between them what its pairs have: the
+/// slots of values are given back last, where products run beside the next
+/// step, and copies are issued in the order of the loads.
 static void loadKeys(ReductionContext &ctx, const KeyTile &tile,
-                     RowBlock &rowBlock) {
+                     RowBlock &rowBlock,
+                     SmallVectorImpl<std::pair<Value, Value>> &pairs) {
   // A block_k that is no multiple of 32 is padded with dead keys.
   int64_t cols = keyCols(ctx);
   bool padded = cols != ctx.schedule.getBlockK();
@@ -142,6 +146,7 @@ static void loadKeys(ReductionContext &ctx, const KeyTile &tile,
       if (turnsInside(ctx.reduction, ctx.target))
         rowBlock.keys.back() = turnInPlace(ctx, tile, rowBlock.keys.back());
     }
+  loadPairElements(ctx, tile, pairs);
   for (Value tensor : ctx.reduction.getValueOperands()) {
     // A value that no row may see must not reach one, not even times 0.
     rowBlock.values.push_back(load(
@@ -154,7 +159,8 @@ static void loadKeys(ReductionContext &ctx, const KeyTile &tile,
 SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
                                     ValueRange state) {
   RowBlock rowBlock(tile);
-  loadKeys(ctx, tile, rowBlock);
+  SmallVector<std::pair<Value, Value>> pairs;
+  loadKeys(ctx, tile, rowBlock, pairs);
 
   // The weights of a step are there for what it adds to memory, and where each
   // adds for itself, no other step reads them.
@@ -163,6 +169,8 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
     appendNoWeights(ctx, outs);
   SmallVector<Value> inputs(ctx.queryTiles);
   for (auto [element, tile] : ctx.held)
+    inputs.push_back(tile);
+  for (auto [element, tile] : pairs)
     inputs.push_back(tile);
   auto rows = tile::RowsOp::create(ctx.b, ValueRange(outs).getTypes(), inputs,
                                    outs, ctx.liveRows, ctx.schedule.getRows());
@@ -180,6 +188,8 @@ SmallVector<Value> mlir::attn::step(ReductionContext &ctx, const KeyTile &tile,
     rowBlock.queries.push_back(cut(query));
   for (auto [element, tile] : ctx.held)
     rowBlock.held.push_back(cut(tile));
+  for (auto [element, tile] : pairs)
+    rowBlock.samples.push_back({element, cut(tile)});
   for (Value part : outs)
     rowBlock.state.push_back(cut(part));
   rowBlock.firstRow = ctx.add(ctx.row0, first);

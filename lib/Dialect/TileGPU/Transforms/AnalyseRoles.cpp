@@ -146,6 +146,28 @@ static bool isWithin(tile::LoadOp values, tile::LoadOp keys) {
          type.getElementType() == whole.getElementType();
 }
 
+/// Whether `load`, of a step, has an element for each pair of its scores, which
+/// maps of the rows read.
+static bool isOfPairs(tile::LoadOp load) {
+  auto rows = dyn_cast_or_null<tile::RowsOp>(
+      load->hasOneUse() ? *load->user_begin() : nullptr);
+  if (!rows || rows->getBlock() != load->getBlock() || load.getVector() ||
+      load.getTransposed() || load.getLive())
+    return false;
+  auto inputs = rows.getInputs();
+  auto at = llvm::find(inputs, load.getResult());
+  if (at == inputs.end())
+    return false;
+  Value part =
+      rows.getBody().front().getArgument(1 + std::distance(inputs.begin(), at));
+  return !part.use_empty() &&
+         llvm::all_of(part.getUsers(), [&](Operation *user) {
+           return isa<tile::MapOp>(user) &&
+                  cast<tile::TileType>(user->getResult(0).getType())
+                          .getCols() == load.getType().getCols();
+         });
+}
+
 bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
   RolesRing ring;
   ring.load = load;
@@ -160,8 +182,11 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
   bool query = false, keyOrValue = false, value = false;
   int64_t columns = load.getType().getCols();
   tile::MapOp inPlace = mapInPlace(load);
+  ring.isOfPairs = isOfPairs(load);
   for (OpOperand &use : takenOf(load).getUses()) {
-    if (inPlace) {
+    if (ring.isOfPairs) {
+      keyOrValue = true;
+    } else if (inPlace) {
       query = true;
       ring.isWhole = llvm::any_of(inPlace->getUsers(), [](Operation *user) {
         return isa<tile::DotOp>(user);
@@ -192,7 +217,8 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
     return !ring.source && !plan.isShared(load.getType());
   auto type = cast<tile::TileType>(load.getType());
   auto source = cast<MemRefType>(ring.memory.getType());
-  constexpr int64_t leastPanel = 64;
+  // Products read panels of 64 bytes and more.
+  const int64_t leastPanel = ring.isOfPairs ? 32 : 64;
   // Where words say which rows of values are dead, each warpgroup clears them.
   bool isKnown =
       value && load.getLive() && load.getLive().getDefiningOp<tile::TruthsOp>();
@@ -618,6 +644,10 @@ bool RolesAnalysis::loadsValuesApart() {
   auto isWide = [](const RolesRing &ring) {
     return ring.tile.getCols() > wide;
   };
+  // Beside tiles of pairs it pays where blocks share copies (measured:
+  // docs/performance/gpu-masks.md, "Biases beside the keys").
+  int64_t numPairs = llvm::count_if(
+      plan.steps, [](const RolesRing &ring) { return ring.isOfPairs; });
   // Blocks that share copies have less time for each slot.
   bool isPaired =
       schedule && schedule.getCluster() > 1 && llvm::any_of(plan.steps, isWide);
@@ -628,9 +658,12 @@ bool RolesAnalysis::loadsValuesApart() {
            SmemType box = ring.getBox();
            int64_t panels = box.getRowBytes() / box.getSwizzle();
            bool isMany = ring.numBoxes() * panels >= manyCopies;
-           bool isLate = isWhole && plan.blockQ > 64 && !plan.keyWarps &&
-                         plan.steps.size() == 2 && plan.sharers == 1 &&
-                         (isWide(ring) || isPaired || ring.numBoxes() > 1);
+           bool isLate =
+               isWhole && plan.blockQ > 64 && !plan.keyWarps &&
+               int64_t(plan.steps.size()) == 2 + numPairs &&
+               plan.sharers == 1 &&
+               (isWide(ring) || isPaired || ring.numBoxes() > 1 ||
+                (numPairs > 0 && schedule && schedule.getCluster() > 1));
            return ring.isValue && (isMany || isLate);
          });
 }
@@ -646,7 +679,10 @@ bool RolesAnalysis::run() {
   plan.stepsAreCounted = !plan.keyWarps && canCountSteps(steps);
   if (!plan.stepsAreCounted)
     plan.own = OwnSteps::find(kernel, plan);
-  plan.halves &= !plan.own;
+  // A tile of pairs is in a slot as a whole.
+  plan.halves &= !plan.own && !llvm::any_of(plan.steps, [](RolesRing &ring) {
+    return ring.isOfPairs;
+  });
   plan.firstKeys = findFirstKeys();
   plan.valuesApart = loadsValuesApart();
   // One slot of queries and two of keys and values have to fit.

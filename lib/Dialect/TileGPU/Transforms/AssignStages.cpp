@@ -52,6 +52,7 @@ public:
 private:
   void separate();
   void releaseKeys();
+  bool releasePairs();
   bool releasesAtOnce();
   MapOp weightsAround(Value read);
   SmallVector<Operation *> hoistedViews(MmaIssueOp issue);
@@ -189,7 +190,7 @@ void Assigner::releaseKeys() {
     waitsAmid = true;
     return;
   }
-  if (value && releasesAtOnce()) {
+  if (value && (releasePairs() || releasesAtOnce())) {
     for (Operation *release : llvm::reverse(keys))
       release->moveAfter(step.earlyWaits.back());
     rewriter.setInsertionPointAfter(behind);
@@ -201,6 +202,22 @@ void Assigner::releaseKeys() {
     if (value)
       cast<RingReleaseOp>(release).getAfterMutable().assign(value);
   }
+}
+
+/// Slots that maps read of pairs go back as soon as they are read, and those of
+/// keys at once, since a step has a third tile to copy. Returns whether there
+/// are any (docs/performance/gpu-masks.md, "Biases beside the keys").
+bool Assigner::releasePairs() {
+  bool reads = false;
+  for (auto release : llvm::to_vector(step.block->getOps<RingReleaseOp>()))
+    for (Value value : release.getAfter())
+      if (auto load = value.getDefiningOp<FragLoadOp>();
+          load && load->getBlock() == step.block &&
+          step.earlyWaits.back()->isBeforeInBlock(load)) {
+        release->moveAfter(load);
+        reads = true;
+      }
+  return reads;
 }
 
 /// Whether keys go back as soon as the early products are over, and an

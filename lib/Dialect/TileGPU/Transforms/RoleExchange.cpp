@@ -17,6 +17,17 @@
 using namespace mlir;
 using namespace mlir::tile_gpu;
 
+/// The member's rows of a slot that has those of all.
+Value Consumer::ownRowsOf(Location loc, Value slot) {
+  auto whole = cast<SmemType>(slot.getType());
+  auto part = SmemType::get(b.getContext(), plan.rows, whole.getCols(),
+                            whole.getElementType(), whole.getSwizzle(),
+                            /*boxes=*/1, whole.getPitch(),
+                            /*transposed=*/false);
+  return SmemSliceOp::create(b, loc, part, slot, memberRow(loc, b.getI32Type()),
+                             i32(0, loc));
+}
+
 /// Rows that every member reads, of which the member takes its own for a part.
 Value Consumer::takeOwnRows(RolesRing &ring, tile::LoadOp load) {
   Location loc = load.getLoc();
@@ -25,12 +36,7 @@ Value Consumer::takeOwnRows(RolesRing &ring, tile::LoadOp load) {
   // Copies fill in for rows that the tensor has not; others may be dead, too.
   if (load.getLower() != load.getIndices().drop_back().back())
     clearDeadRows(ring, load, ring.slot);
-  auto part = SmemType::get(b.getContext(), plan.rows, ring.tile.getCols(),
-                            ring.tile.getElementType(), ring.tile.getSwizzle(),
-                            /*boxes=*/1, ring.tile.getPitch(),
-                            /*transposed=*/false);
-  return SmemSliceOp::create(b, loc, part, ring.slot,
-                             memberRow(loc, b.getI32Type()), i32(0, loc));
+  return ownRowsOf(loc, ring.slot);
 }
 
 /// The member's part of a product of the step's weights, transposed: it adds

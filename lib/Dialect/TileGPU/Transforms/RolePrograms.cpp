@@ -433,8 +433,8 @@ void Consumer::cloneLoad(tile::LoadOp load) {
   }
   Value tile =
       RingWaitOp::create(b, loc, ring.tile, ring.ring, steps).getResult(0);
-  if (plan.keyWarps) {
-    Value own = keysOfWarp(tile);
+  if (plan.keyWarps || ring.isOfPairs) {
+    Value own = ring.isOfPairs ? ownRowsOf(loc, tile) : keysOfWarp(tile);
     clearDeadRows(ring, load, own);
     auto type = cast<SmemType>(own.getType());
     return mapping.map(

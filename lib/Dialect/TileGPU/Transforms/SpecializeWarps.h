@@ -46,6 +46,8 @@ struct RolesRing {
   /// A product takes the tile as it is stored, so that rows which are dead for
   /// all queries must be zero.
   bool isValue = false;
+  /// What scores add, an element for each pair: each member reads its rows.
+  bool isOfPairs = false;
   /// Queries: the map that is applied to them in shared memory, or null; and
   /// the member's rows there.
   tile::MapOp inPlace;
@@ -493,6 +495,7 @@ private:
   Value memberRow(Location loc, Type type);
   Value memberChannel(Location loc, Type type);
   Value isCombining(Location loc, bool first);
+  Value ownRowsOf(Location loc, Value slot);
   Value columnsOf(Location loc, Value slot, int64_t cols, Value first);
   Value queryUse(Location loc);
   void cloneInPlace(RolesRing &ring);

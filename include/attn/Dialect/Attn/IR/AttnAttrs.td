@@ -244,6 +244,14 @@ def Attn_Rotate : I32Enum<"Rotate", "where keys turn on a GPU", [
   let cppNamespace = "::mlir::attn";
 }
 
+def Attn_Pairs : I32Enum<"Pairs",
+    "how scores come by elements of captures for each pair on a GPU", [
+  I32EnumCase<"loaded", 0, "loaded">, // each thread loads those of its pairs
+  I32EnumCase<"copied", 1, "copied">  // tiles are copied beside the keys
+]> {
+  let cppNamespace = "::mlir::attn";
+}
+
 def Attn_WorkOrder : I32EnumAttr<"WorkOrder",
     "the order in which work tiles of a head are taken", [
   I32EnumAttrCase<"in_order", 0>,      // from the first rows to the last
@@ -328,6 +336,12 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
       kernel before, which reads all of them and writes them to workspace;
       `inside`, in shared memory, each tile between its copy and its product,
       which suits few rows of queries. CPUs turn them as they load them.
+    - `pairs`: how the warpgroups of a GPU come by what scores read of each pair
+      of captures (a bias of rows and keys): `loaded`, each thread loads the
+      elements of its pairs; `copied`, tensor copies bring a tile of `block_q` x
+      `block_k` elements of 16 bits with the keys of a step, where addresses and
+      strides are multiples of 16 bytes, and threads load their own elsewhere.
+      Where it is not said, attn-choose-schedule says `copied` if the tiles fit.
 
     Example: `#attn.schedule<block_q = 256, rows = 32, block_k = 128,
     splits = 1, loop = peeled, stages = 3, overlap = own_step, turns = products>`
@@ -348,7 +362,8 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     DefaultValuedParameter<"int64_t", "0">:$sectionKeys,
     DefaultValuedParameter<"int64_t", "0">:$blockV,
     DefaultValuedParameter<"int64_t", "0">:$share,
-    DefaultValuedParameter<"Rotate", "Rotate::ahead">:$rotate
+    DefaultValuedParameter<"Rotate", "Rotate::ahead">:$rotate,
+    OptionalParameter<"std::optional<::mlir::attn::Pairs>">:$pairs
   );
   // The hook keys (block_q, ...) differ from the C++ names, so by hand.
   let hasCustomAssemblyFormat = 1;
@@ -373,6 +388,7 @@ def Attn_ScheduleAttr : AttrDef<Attn_Dialect, "Schedule"> {
     ScheduleAttr withBlockV(int64_t channels) const;
     ScheduleAttr withShare(int64_t levels) const;
     ScheduleAttr withRotate(Rotate rotate) const;
+    ScheduleAttr withPairs(Pairs pairs) const;
   }];
 }
 
