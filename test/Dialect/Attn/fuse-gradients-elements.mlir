@@ -11,6 +11,7 @@
 
 !rows = tensor<?x?x?x128xbf16>
 !half = tensor<?x?x?x64xbf16>
+!odd = tensor<?x?x?x96xbf16>
 
 attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
   identity {
@@ -153,4 +154,23 @@ func.func @table(%q: !rows, %k: !rows, %v: !rows, %table: tensor<?x?xf32>) -> !r
       attn.yield %z : f32
     } -> !rows
   return %o : !rows
+}
+
+func.func @odd(%q: !odd, %k: !odd, %v: !odd, %table: tensor<?x?xf32>) -> !odd
+    attributes {attn.any_order} {
+  %o = attn.aggregate @soft scores(%q, %k : !odd, !odd) values(%v : !odd)
+      captures(%table : tensor<?x?xf32>)
+    score {
+    ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>):
+      %most = arith.constant 31 : i32
+      %d = arith.subi %i, %j : i32
+      %a = math.absi %d : i32
+      %n = arith.minsi %a, %most : i32
+      %at = arith.index_cast %n : i32 to index
+      %head = arith.index_cast %h : i32 to index
+      %y = tensor.extract %t[%head, %at] : tensor<?x?xf32>
+      %z = arith.addf %x, %y : f32
+      attn.yield %z : f32
+    } -> !odd
+  return %o : !odd
 }

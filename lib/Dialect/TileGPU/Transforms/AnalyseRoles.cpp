@@ -168,6 +168,16 @@ static bool isOfPairs(tile::LoadOp load) {
          });
 }
 
+/// The columns of the rows that `load` fills which each member multiplies in a
+/// product outside of the rows of a step: half of them where it has all rows of
+/// the product (analyseExchange).
+static int64_t columnsOfMember(tile::DotOp dot, tile::LoadOp load,
+                               const ::attn::TargetInfo &target) {
+  constexpr int64_t members = 2;
+  bool hasAllRows = dot.getType().getRows() == target.productShape().m;
+  return load.getType().getCols() / (hasAllRows ? members : 1);
+}
+
 bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
   RolesRing ring;
   ring.load = load;
@@ -188,9 +198,11 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
       keyOrValue = true;
     } else if (inPlace) {
       query = true;
-      ring.isWhole = llvm::any_of(inPlace->getUsers(), [](Operation *user) {
-        return isa<tile::DotOp>(user);
-      });
+      for (Operation *user : inPlace->getUsers())
+        if (auto dot = dyn_cast<tile::DotOp>(user)) {
+          ring.isWhole = true;
+          columns = columnsOfMember(dot, load, target);
+        }
     } else if (auto rows = dyn_cast<tile::RowsOp>(use.getOwner())) {
       if (!llvm::is_contained(rows.getInputs(), load.getResult()))
         return false;
@@ -200,9 +212,7 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
         return false;
       if (isOutsideOfRows(dot)) {
         query = ring.isWhole = true;
-        // Each of two members has half of the columns (analyseExchange).
-        if (dot.getType().getRows() == target.productShape().m)
-          columns = load.getType().getCols() / 2;
+        columns = columnsOfMember(dot, load, target);
         continue;
       }
       keyOrValue = true;
