@@ -18,7 +18,7 @@ import attn
 
 rng = np.random.default_rng(5)
 MODULES = {}
-for path, fused in zip(sys.argv[1:], (3, 1)):
+for path, fused in zip(sys.argv[1:], (4, 2)):
     MODULES[path], count = re.subn(
         r"} {turn_sizes = array<[^>]*>, two_kernels = "
         r"#attn\.schedule<[^>]*>}", "}", open(path).read())
@@ -91,9 +91,12 @@ check(plain, "table", 128, 1, 2, 2, 260, 300, 1.0, *table(260, 300, 2))
 check(plain, "table", 128, 1, 2, 1, 200, 257, 1.0, *table(200, 257, 2, 3))
 check(plain, "table", 128, 1, 2, 1, 130, 260, 1.0, *table(130, 260, 2, 31))
 check(plain, "table", 128, 1, 1, 1, 140, 150, 1.0, *table(140, 150, 1, slice(32)))
+check(plain, "narrow", 64, 1, 2, 1, 200, 257, 1.0, *table(200, 257, 2, 3))
+check(plain, "narrow", 64, 1, 1, 1, 130, 260, 1.0, *table(130, 260, 1, 31))
 check(plain, "half", 64, 2, 2, 1, 200, 260, 1.0, *bias(2, 260, slice(85, 130)))
 check(with_bias, "keys", 128, 1, 2, 1, 200, 257, 0.125, *bias(1, 257, slice(85, 129)))
 check(with_bias, "keys", 128, 1, 1, 1, 130, 130, 0.125, *bias(1, 130, slice(130)))
+check(with_bias, "half", 64, 1, 2, 1, 200, 257, 1.0, *bias(1, 257, slice(85, 129)))
 # In any order bits may differ.
 check(plain, "odd", 96, 1, 2, 1, 200, 257, 1.0, *table(200, 257, 2, 3),
       orders="random:1")

@@ -19,19 +19,23 @@ rng = np.random.default_rng(5)
 text, count = re.subn(
     r"} {turn_sizes = array<[^>]*>, two_kernels = #attn\.schedule<[^>]*>}",
     "}", open(sys.argv[1]).read())
-assert count == 2, count
+assert count == 3, count
 
 
-def gradients(q, k, v, do, live):
+def gradients(q, k, v, do, live, cap):
     """Those of q, k and v in float64."""
     q, k, v, do = (x.astype("f8") for x in (q, k, v, do))
     group = q.shape[1] // k.shape[1]
     k, v = np.repeat(k, group, 1), np.repeat(v, group, 1)
-    s = np.where(live, q @ k.swapaxes(2, 3), -np.inf)
+    s, slope = q @ k.swapaxes(2, 3), 1.0
+    if cap:
+        bent = np.tanh(s / cap)
+        s, slope = cap * bent, 1 - bent**2
+    s = np.where(live, s, -np.inf)
     p = np.exp(s - s.max(-1, keepdims=True))
     p /= p.sum(-1, keepdims=True)
     dp = do @ v.swapaxes(2, 3)
-    ds = p * (dp - (dp * p).sum(-1, keepdims=True))
+    ds = p * (dp - (dp * p).sum(-1, keepdims=True)) * slope
 
     def fold(x):
         return x.reshape(*k.shape[:1], -1, group, *k.shape[2:]).sum(2)
@@ -39,7 +43,7 @@ def gradients(q, k, v, do, live):
     return ds @ k, fold(ds.swapaxes(2, 3) @ q), fold(p.swapaxes(2, 3) @ do)
 
 
-def check(name, dtype, d, b, hq, hk, sq, sk, causal):
+def check(name, dtype, d, b, hq, hk, sq, sk, causal, cap=None):
     def draw(h, n, scale=1.0):
         return (rng.standard_normal((b, h, n, d)) * scale).astype(dtype)
 
@@ -52,7 +56,7 @@ def check(name, dtype, d, b, hq, hk, sq, sk, causal):
     found = backward(q, k, v, *statistics, o, do)
     del os.environ["ATTN_EMULATOR"]
     live = np.arange(sk) <= np.arange(sq)[:, None] if causal else np.True_
-    for n, got, want in zip("qkv", found, gradients(q, k, v, do, live)):
+    for n, got, want in zip("qkv", found, gradients(q, k, v, do, live, cap)):
         error = np.abs(np.asarray(got).astype("f8") - want).max() / np.abs(want).max()
         assert error < 1e-2, (name, n, error)
     print(name, sq, sk, "has the same bits")
@@ -62,3 +66,5 @@ check("full", ml_dtypes.bfloat16, 64, 1, 2, 1, 130, 520, causal=False)
 check("full", ml_dtypes.bfloat16, 64, 1, 1, 1, 300, 257, causal=False)
 check("causal", np.float16, 128, 1, 2, 2, 260, 300, causal=True)
 check("causal", np.float16, 128, 1, 2, 1, 200, 400, causal=True)
+check("capped", ml_dtypes.bfloat16, 64, 1, 2, 1, 130, 260, causal=False, cap=2.0)
+check("capped", ml_dtypes.bfloat16, 64, 1, 1, 1, 200, 257, causal=False, cap=2.0)

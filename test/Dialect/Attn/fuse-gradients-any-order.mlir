@@ -51,6 +51,7 @@ attn.monoid @soft cocycle stats(f32) components(value, unit) outputs("o") {
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
+// EXPLAIN: remark: fused: 5 products a pair instead of 7; sums over keys are added up in memory, in any order
 // EXPLAIN: remark: not fused with a reduction over queries: one kernel for both has two slots of queries for 384 channels of all dots, not for 512
 // EXPLAIN: remark: fused: 4 products a pair instead of 6; sums over keys are added up in memory, in any order
 // WARPS: remark: not fused with a reduction over queries: one kernel for both is one of warpgroups, which sm_80 has not
@@ -105,6 +106,24 @@ func.func @causal(%q: !wide, %k: !wide, %v: !wide) -> !wide
       attn.yield %live : i1
     } -> !wide
   return %o : !wide
+}
+
+// Registers that hold the slopes of a cap hold the scores of half as many queries.
+// CHECK-LABEL: func.func @capped_backward(
+// CHECK: schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 64,
+func.func @capped(%q: !rows, %k: !rows, %v: !rows) -> !rows
+    attributes {attn.any_order} {
+  %o = attn.aggregate @soft scores(%q, %k : !rows, !rows) values(%v : !rows)
+    score {
+    ^bb0(%x: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+      %cap = arith.constant 2.0 : f32
+      %inverse = arith.constant 0.5 : f32
+      %part = arith.mulf %x, %inverse : f32
+      %bent = math.tanh %part : f32
+      %s = arith.mulf %bent, %cap : f32
+      attn.yield %s : f32
+    } -> !rows
+  return %o : !rows
 }
 
 // On chip rows have 96 channels, and so have sums in memory.

@@ -11,6 +11,7 @@
 #include "attn/Analysis/TargetAttr.h"
 #include "attn/Analysis/TurnSizes.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/BuiltinOps.h"
 #include <thread>
 
@@ -48,10 +49,25 @@ struct FuseGradientsPass
   /// Keys of a work tile, of which each of two warpgroups has half.
   static constexpr int64_t blockKeys = 128;
   static constexpr int64_t narrowChannels = 64;
+  /// Whether registers hold the slope of each pair's score beside its weight:
+  /// that of another function than the exponential, as of a cap.
+  static bool holdsSlopes(AggregateOp op) {
+    if (op.getScore().empty())
+      return false;
+    return llvm::count_if(op.getScore().front(), [](Operation &inner) {
+             return isa<math::MathDialect>(inner.getDialect()) &&
+                    !isa<math::FmaOp, math::AbsFOp, math::AbsIOp>(inner);
+           }) > 1;
+  }
   /// Queries of a step: as many as the registers of two warpgroups hold scores
-  /// of, beside sums.
-  static int64_t queriesOfStep(int64_t channels) {
-    return channels == narrowChannels ? 128 : 64;
+  /// of, beside sums, and what else they hold of each pair: slopes, weights
+  /// that are summed, what is read for elements.
+  static int64_t queriesOfStep(AggregateOp op,
+                               const ::attn::TargetInfo &target) {
+    constexpr int64_t many = 128, few = 64;
+    bool holdsMore = holdsSlopes(op) || diesByElement(op) ||
+                     op.getNumResults() > op.getValues().size();
+    return widestDot(op, target) == narrowChannels && !holdsMore ? many : few;
   }
   /// The most channels of all dots with room for so many slots of queries
   /// beside one of keys.
@@ -95,25 +111,29 @@ struct FuseGradientsPass
     return ::attn::paddedDepth(rows.getShape().back(), target);
   }
 
-  /// What warpgroups do one at a time, where blocks add in any order: sums of
-  /// 96 channels leave registers for weights that are held until the turn ends,
-  /// and gain from it. Those of 64 hold none, and gain from turns of what is
-  /// issued, but under a mask (measured: docs/performance, gradients).
-  static Turns turnsOf(int64_t channels, bool hasMask) {
+  /// What warpgroups do one at a time: sums of 96 channels leave registers for
+  /// weights that are held until the turn ends, and gain from it. Those of 64
+  /// hold none, and gain from turns of what is issued, but where blocks add in
+  /// any order under a mask, or where slopes keep weights from being made at
+  /// once (measured: docs/performance, gradients).
+  static Turns turnsOf(AggregateOp op, bool inTurns,
+                       const ::attn::TargetInfo &target) {
+    int64_t channels = widestDot(op, target);
     if (channels == narrowChannels)
-      return hasMask ? Turns::none : Turns::products;
+      return holdsSlopes(op) || (!inTurns && isMasked(op)) ? Turns::none
+                                                           : Turns::products;
     bool isBetween = channels > narrowChannels && channels < 2 * narrowChannels;
-    return isBetween ? Turns::softmax : Turns::none;
+    return isBetween && !inTurns ? Turns::softmax : Turns::none;
   }
 
   /// The schedule of one over queries, with the tiles of the kernel for both.
   /// The product that is added to memory runs beside the next step: that gained
-  /// 4 to 18 %, but where blocks add in turns, and steps are short, it loses 12
-  /// % (measured: docs/performance, gradients).
+  /// 4 to 18 %, but where blocks add in turns, steps are short and rows wide,
+  /// it loses 12 % (measured: docs/performance, gradients).
   static ScheduleAttr scheduleOf(AggregateOp op, bool inTurns,
                                  const ::attn::TargetInfo &target) {
     ScheduleAttr own = op.getScheduleAttr();
-    int64_t queries = queriesOfStep(widestDot(op, target));
+    int64_t queries = queriesOfStep(op, target);
     constexpr int64_t fewQueries = 64;
     bool isShort = queries <= fewQueries, hasMask = isMasked(op);
     // A step of few queries is over before a slot is filled again: four slots,
@@ -122,10 +142,10 @@ struct FuseGradientsPass
     bool fitsFour =
         depthOfDots(op, target) <= depthOfFourSlots && !diesByElement(op);
     int64_t stages = !inTurns && isShort && fitsFour ? 4 : 2;
-    auto overlap = inTurns && isShort ? ProductOverlap::own_step
-                                      : ProductOverlap::next_step;
-    Turns turns =
-        inTurns ? Turns::none : turnsOf(widestDot(op, target), hasMask);
+    bool isWide = widestDot(op, target) > narrowChannels;
+    auto overlap = inTurns && isShort && isWide ? ProductOverlap::own_step
+                                                : ProductOverlap::next_step;
+    Turns turns = turnsOf(op, inTurns, target);
     // Sections have as many heads as give each multiprocessor so many work
     // tiles: more of them are over queries that others are not at, and with a
     // mask fewer leave a section with its short tiles alone (measured). Those
@@ -219,10 +239,6 @@ struct FuseGradientsPass
       return "one kernel for both has registers for " +
              std::to_string(mostColumns) + " columns of sums, not for " +
              std::to_string(sums);
-    // A step of 128 queries has no registers for weights in f32.
-    if (channels == narrowChannels && overQueries.getNumResults() > 2)
-      return "one kernel for both adds up no weights alone beside rows of 64 "
-             "channels";
     if (scoresReadPairs(overQueries))
       return "one kernel for both reads no tensor of pairs";
     // Keys that no query sees are found by their bounds.
