@@ -120,6 +120,11 @@ private:
   Words compareColumns(arith::CmpIOp cmp);
   bool testWord(Operation *inner, int64_t rowKey, int64_t colKey);
 
+  /// Selects a weight once where its truth is made of others, beside a maximum
+  /// that the step has found; others were not measured. LLVM would select by
+  /// each truth, one behind the other.
+  bool selectOnce(Operation *inner);
+
   // Divisors that a whole row or column shares.
   bool dividesByShared(Operation *inner, unsigned kind);
   void divideByShared(Operation *inner);
@@ -326,6 +331,24 @@ bool MapLowering::testWord(Operation *inner, int64_t rowKey, int64_t colKey) {
   return true;
 }
 
+bool MapLowering::selectOnce(Operation *inner) {
+  auto select = dyn_cast<arith::SelectOp>(inner);
+  if (!select || !select.getType().isF32() || !shapeType ||
+      shapeType.getScope() != Scope::Warpgroup || op.getInputs().size() < 2 ||
+      !op.getInputs()[1].getDefiningOp<MapOp>() ||
+      !select.getTrueValue().getDefiningOp<math::Exp2Op>())
+    return false;
+  Value truth = k.scalar(select.getCondition());
+  if (!isa_and_nonnull<LLVM::AndOp, LLVM::OrOp>(truth.getDefiningOp()))
+    return false;
+  k.set(select.getResult(),
+        e.assembly("selp.f32 $0, $1, $2, $3;", "=f,f,f,b",
+                   {k.scalar(select.getTrueValue()),
+                    k.scalar(select.getFalseValue()), truth},
+                   e.f32, /*isVolatile=*/false));
+  return true;
+}
+
 bool MapLowering::dividesByShared(Operation *inner, unsigned kind) {
   auto div = dyn_cast<arith::DivFOp>(inner);
   return div && kind == OnBoth && div.getType().isF32() &&
@@ -416,7 +439,7 @@ LogicalResult MapLowering::lowerOperation(size_t o, int64_t rowKey,
   if (!(conversion && kind & OnCol &&
         convertPosition(conversion, kind, rowKey, colKey)) &&
       !(kind == OnBoth && testWord(inner, rowKey, colKey)) &&
-      failed(k.lowerOp(inner)))
+      !(kind == OnBoth && selectOnce(inner)) && failed(k.lowerOp(inner)))
     return failure();
   if (kind != OnBoth)
     for (Value result : inner->getResults())

@@ -152,14 +152,20 @@ MapOp gpu::weightsAround(Operation *op) {
   return isOfRows ? map : MapOp();
 }
 
+/// Whether an operation is text that stays where it is; a selection's does not
+/// (Maps.cpp).
+static bool isFixedText(Operation *op) {
+  auto text = dyn_cast<LLVM::InlineAsmOp>(op);
+  return text && !text.getAsmString().starts_with("selp.");
+}
+
 /// Puts what computes `value`, and is read for it and by `beside` alone, at the
 /// insertion point, with `after` for the operand `before`.
 static void sink(Emitter &e, Value value, Operation *beside, Value before,
                  Value after) {
   Operation *def = value.getDefiningOp();
   if (!def || def->getBlock() != e.b.getInsertionBlock() ||
-      def->getNumResults() != 1 || def->getNumRegions() ||
-      isa<LLVM::InlineAsmOp>(def))
+      def->getNumResults() != 1 || def->getNumRegions() || isFixedText(def))
     return;
   for (Value operand : def->getOperands())
     if (operand != before &&

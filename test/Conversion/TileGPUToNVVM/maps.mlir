@@ -44,6 +44,46 @@ tile_gpu.kernel private @columns(%m: memref<?x?xf32, strided<[?, 1]>>, %to: i32)
   tile_gpu.return
 }
 
+// A weight is selected once, by what its truths are together; another element as
+// LLVM has it.
+// CHECK-LABEL: llvm.func @selections
+// CHECK: %[[WEIGHT:.*]] = llvm.call_intrinsic "llvm.nvvm.ex2.approx.ftz.f32"
+// CHECK: %[[BOTH:.*]] = llvm.and %{{.*}}, %{{.*}} : i1
+// CHECK: llvm.inline_asm {{.*}}"selp.f32 $0, $1, $2, $3;", "=f,f,f,b" %[[WEIGHT]], %{{.*}}, %[[BOTH]]
+// CHECK: %[[SOME:.*]] = llvm.or %{{.*}}, %{{.*}} : i1
+// CHECK: llvm.select %[[SOME]]
+// CHECK: llvm.return
+tile_gpu.kernel private @selections(%m: memref<?x?xf32, strided<[?, 1]>>, %to: f32) {
+  %c0 = arith.constant 0 : i32
+  %zero = arith.constant 0.0 : f32
+  %one = arith.constant 1.0 : f32
+  tile_gpu.role "fill" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %f = tile_gpu.frag.fill %one : f32 -> !acc
+    %v = tile_gpu.frag.fill %to : f32 -> !tile_gpu.vec<64xf32, row>
+    %own = tile_gpu.map ins(%v : !tile_gpu.vec<64xf32, row>) {
+    ^bb0(%r: i32, %c: i32, %x: f32):
+      %y = arith.negf %x : f32
+      tile_gpu.yield %y : f32
+    } -> !tile_gpu.vec<64xf32, row>
+    %g = tile_gpu.map ins(%f, %own : !acc, !tile_gpu.vec<64xf32, row>) {
+    ^bb0(%r: i32, %c: i32, %x: f32, %less: f32):
+      %apart = arith.addf %x, %less : f32
+      %weight = math.exp2 %apart fastmath<afn> : f32
+      %above = arith.cmpf ogt, %x, %to : f32
+      %below = arith.cmpi slt, %c, %r : i32
+      %both = arith.andi %above, %below : i1
+      %y = arith.select %both, %weight, %zero : f32
+      %some = arith.ori %above, %below : i1
+      %z = arith.select %some, %y, %x : f32
+      tile_gpu.yield %z : f32
+    } -> !acc
+    tile_gpu.global.store %g, %m[%c0, %c0] : !acc, memref<?x?xf32, strided<[?, 1]>>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // The base of an approximate power goes into the factor of a difference, and
 // below the lesser of it and a constant.
 // CHECK-LABEL: llvm.func @powers
