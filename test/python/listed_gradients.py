@@ -1,7 +1,8 @@
 # RUN: %python %s emulator:sm_90a
-"""Gradients under masks that read memory: documents, a mask by head, biases and tables
-that may be -inf. Kernels list live tiles of queries for those of keys and values as
-they list tiles of keys; against float64, with groups of heads, beside NaN in dead rows.
+"""Gradients under masks that read memory: documents, a mask by head, a table of
+blocks, biases and tables that may be -inf. Kernels list live tiles of queries for
+those of keys and values as they list tiles of keys; against float64, with groups of
+heads, beside NaN in dead rows.
 
 usage: listed_gradients.py [TARGET] [SEED]
 TARGET is an emulator, or cuda, which takes torch.
@@ -34,6 +35,15 @@ DOCUMENTS = IDS + """  %same = arith.cmpi eq, %x, %y : i32
 BY_HEAD = IDS + """  %z = arith.addi %y, %h : i32
   %seen = arith.cmpi sle, %x, %z : i32
   attn.yield %seen : i1"""
+BLOCKS = """^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?x?xi1>):
+  %size = arith.constant 128 : i32
+  %y = arith.divui %i, %size : i32
+  %x = arith.divui %j, %size : i32
+  %row = arith.index_cast %y : i32 to index
+  %key = arith.index_cast %x : i32 to index
+  %head = arith.index_cast %h : i32 to index
+  %live = tensor.extract %t[%head, %row, %key] : tensor<?x?x?xi1>
+  attn.yield %live : i1"""
 TABLE = """^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xf32>):
   %most = arith.constant 31 : i32
   %d = arith.subi %i, %j : i32
@@ -57,6 +67,10 @@ def make(kind, heads, s):
     if kind == "by head":
         live = ids[:, None] <= ids + np.arange(heads)[:, None, None]
         return dead(live), dict(mask_mod=BY_HEAD, captures={"ids": ids})
+    if kind == "blocks":
+        blocks = rng.random((heads, -(-s // 128), -(-s // 128))) < 0.6
+        live = blocks.repeat(128, 1).repeat(128, 2)[:, :s, :s]
+        return dead(live), dict(mask_mod=BLOCKS, captures={"t": blocks})
     if kind == "bias":
         bias = rng.standard_normal((1, 1, 1, s)).astype("f4")
         bias[..., s // 3:s // 2] = -np.inf
@@ -102,8 +116,8 @@ def check(kind, b, hk, group, s, d):
 
 def main():
     sizes = (700, 1500) if TARGET == "cuda" else (200, 130)
-    for kind in ("documents", "by head", "bias", "table", "finite table",
-                 "large table"):
+    for kind in ("documents", "by head", "blocks", "bias", "table",
+                 "finite table", "large table"):
         check(kind, 1, 1, 2, sizes[0], 64)
         check(kind, 2, 2, 1, sizes[1], 128)
     print("gradients of listed tiles")

@@ -6,9 +6,10 @@
 //===----------------------------------------------------------------------===//
 //
 // A mask that reads memory has live tiles anywhere. Where it reads something of
-// each key, or compares something of its rows once, few tiles are left to a
-// look at their elements (KeyClasses.cpp): a kernel with a block for each query
-// tile says what its key tiles are and lists them.
+// each key, or compares something of its rows once, or reads a table of blocks
+// that tiles do not cross, few tiles are left to a look at their elements
+// (KeyClasses.cpp): a kernel with a block for each query tile says what its key
+// tiles are and lists them.
 //
 // Of others one kernel says what each tile is, with some blocks for each query
 // tile, and the next one makes the lists. Tiles that are left to a look lie
