@@ -7,10 +7,12 @@
 
 #include "attn/Analysis/MaskRuns.h"
 #include "ScheduleRules.h"
+#include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/MaskAnalysis.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/IRMapping.h"
+#include "mlir/IR/Matchers.h"
 #include "llvm/ADT/DenseMap.h"
 #include <algorithm>
 #include <numeric>
@@ -87,6 +89,22 @@ public:
     return std::accumulate(counts.begin(), counts.end(), int64_t(0));
   }
 
+  /// Pairs of tiles with live ones, and of those of them that may have dead
+  /// ones; none where the mask does not tell. Of whole tiles of rows alone.
+  std::optional<std::pair<int64_t, int64_t>> countPairs(int64_t rows,
+                                                        int64_t keys) {
+    int64_t touched = 0, tested = 0;
+    for (int64_t i = 0; i + rows <= rules::runPositions; i += rows)
+      for (int64_t j = 0; j + keys <= rules::runPositions; j += keys) {
+        auto found = classify({i, i + rows - 1}, {j, j + keys - 1});
+        touched += found.dead ? 0 : rows * keys;
+        tested += found.dead || found.full ? 0 : rows * keys;
+      }
+    if (values.hasFailed)
+      return std::nullopt;
+    return std::pair(touched, tested);
+  }
+
   /// The same for each tile of rows; none where the mask does not tell.
   std::vector<int64_t> keysOfRows(int64_t rows, int64_t keys) {
     std::vector<int64_t> counts;
@@ -102,7 +120,9 @@ public:
 private:
   using Range = std::pair<int64_t, int64_t>;
 
-  bool mayBeLive(Range rows, Range keys) {
+  bool mayBeLive(Range rows, Range keys) { return !classify(rows, keys).dead; }
+
+  MaskAnalysis::NumberClass classify(Range rows, Range keys) {
     auto uniform = [&](Value value) { return values.get(value, 0, 0); };
     auto cell = [&](Value value) {
       return values.get(value, rows.first, keys.first);
@@ -119,11 +139,9 @@ private:
       return Range(*least, *greatest);
     };
     if (values.hasFailed)
-      return true;
-    return !analysis
-                ->computeBoxClass(uniform, sample, rows.first, rows.second,
-                                  keys.first, keys.second, cell)
-                .dead;
+      return {/*dead=*/false, /*full=*/false};
+    return analysis->computeBoxClass(uniform, sample, rows.first, rows.second,
+                                     keys.first, keys.second, cell);
   }
 
   Region copy;
@@ -148,6 +166,70 @@ bool attn::comparesCoordinates(Region &mask) {
       count += isSample(op.getLhs(), onKey) && isSample(op.getRhs(), !onKey);
   });
   return count > 1;
+}
+
+/// The largest multiple of `unit` by which a mask divides the keys' positions,
+/// or 0.
+static int64_t findKeyBlock(Region &mask, int64_t unit) {
+  Value key = mask.getArgument(3);
+  int64_t found = 0;
+  mask.walk([&](Operation *op) {
+    if (!isa<arith::DivUIOp, arith::DivSIOp, arith::FloorDivSIOp>(op))
+      return;
+    Value over = op->getOperand(0);
+    while (auto cast = over.getDefiningOp<arith::IndexCastOp>())
+      over = cast.getIn();
+    IntegerAttr by;
+    if (over == key && matchPattern(op->getOperand(1), m_Constant(&by)) &&
+        by.getValue().isStrictlyPositive() && by.getInt() % unit == 0)
+      found = std::max(found, by.getInt());
+  });
+  return found;
+}
+
+ScheduleSizes attn::fitNarrow(Region &mask, const ScheduleProblem &problem,
+                              const ScheduleSizes &sizes,
+                              const TargetInfo &target) {
+  const int64_t rows = MmaShape::warpgroup().m;
+  const ScheduleSizes two = {2 * rows, rows, rules::keysOfNarrow};
+  const ScheduleSizes three = {3 * rows, rows, rules::keysOfNarrow};
+  if (mask.empty() || sizes.rows != rows || sizes.blockQ != three.blockQ ||
+      !hasCost(problem, target))
+    return sizes;
+  // The account has no room for the words of bits beside 128 keys of three
+  // warpgroups; ptxas has.
+  if (mask.getNumArguments() != 4) {
+    bool isLonger = sizes.blockK < three.blockK;
+    bool fits = computeBudget(problem, three, target).fits() &&
+                findKeyBlock(mask, three.blockK);
+    return isLonger && (problem.listedBits || fits) ? three : sizes;
+  }
+  // What a step of a tested tile takes is told apart here.
+  ScheduleProblem whole = problem;
+  whole.scoreOps -= problem.listedBits ? opsOfBit : 0;
+  TouchedTiles tiles(mask);
+  auto predict = [&](const ScheduleSizes &of) -> std::optional<double> {
+    auto pairs = tiles.countPairs(of.blockQ, of.blockK);
+    if (!pairs)
+      return std::nullopt;
+    double steps =
+        (double(pairs->first) + rules::stepsOfTested * double(pairs->second)) /
+        double(of.blockQ * of.blockK);
+    double blocks = double(rules::runPositions / of.blockQ);
+    double beside = rules::cyclesOfTile +
+                    rules::cyclesOfGroup * double(of.blockQ / of.rows);
+    return (steps * predictCost(whole, of, target).step / blocks + beside) /
+           double(of.blockQ);
+  };
+  ScheduleSizes best = sizes;
+  std::optional<double> least = predict(sizes);
+  for (const ScheduleSizes &other : {three, two})
+    if (std::optional<double> cycles = predict(other);
+        least && cycles && *cycles < *least) {
+      least = cycles;
+      best = other;
+    }
+  return best;
 }
 
 ScheduleSizes attn::fitRuns(Region &mask, const ScheduleSizes &sizes) {

@@ -21,6 +21,9 @@
 
 namespace attn {
 
+/// Instructions of a score for a bit of a word.
+constexpr int64_t opsOfBit = 4;
+
 /// Whether a mask (b, h, i, j, captures) takes the differences of two
 /// coordinates or more, each read for a row and for a key.
 bool comparesCoordinates(mlir::Region &mask);
@@ -29,6 +32,14 @@ bool comparesCoordinates(mlir::Region &mask);
 /// short that such tiles see far fewer pairs, or compares coordinates; else as
 /// they are. Other masks that read captures keep them.
 ScheduleSizes fitRuns(mlir::Region &mask, const ScheduleSizes &sizes);
+
+/// Sizes for heads whose tiles have three warpgroups of rows, and a mask whose
+/// tiles are listed. Of one that reads nothing but positions tiles are counted:
+/// two warpgroups touch, and test, fewer where live pairs lie in blocks of 128.
+/// Of others, tiles are longer where their elements are bits, or where the mask
+/// divides the keys' positions by a number: they do not cross a multiple of it.
+ScheduleSizes fitNarrow(mlir::Region &mask, const ScheduleProblem &problem,
+                        const ScheduleSizes &sizes, const TargetInfo &target);
 
 /// Whether the first tile of rows has the most keys, and the later half of the
 /// tiles no more than the others, as under a mask with a few global rows: then

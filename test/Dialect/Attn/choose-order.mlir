@@ -151,7 +151,7 @@ func.func @near64(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
         %zero = arith.constant 0 : i32
         %step = arith.constant 4 : i32
-        %reach = arith.constant 255 : i32
+        %reach = arith.constant 1023 : i32
         %distance = arith.subi %i, %j : i32
         %size = math.absi %distance : i32
         %near = arith.cmpi sle, %size, %reach : i32

@@ -112,3 +112,85 @@ func.func @near_in_documents(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf
   return %o : tensor<?x?x?x128xbf16>
 }
 }
+
+// -----
+
+// Heads of 64 columns. Tiles of 128 tokens, eight across, each with those around
+// it: three warpgroups have rows of two of them. Of a few global tokens and those
+// near, as many pairs are tested with 128 keys as with fewer.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: @tiles
+// CHECK: block_q = 128, rows = 64, block_k = 128,
+func.func @tiles(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                 %v: tensor<?x?x?x64xbf16>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
+      values(%v : tensor<?x?x?x64xbf16>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32):
+        %c1 = arith.constant 1 : i32
+        %c6 = arith.constant 6 : i32
+        %c8 = arith.constant 8 : i32
+        %c128 = arith.constant 128 : i32
+        %ti = arith.divui %i, %c128 : i32
+        %tj = arith.divui %j, %c128 : i32
+        %yi = arith.divui %ti, %c8 : i32
+        %xi = arith.remui %ti, %c8 : i32
+        %yj = arith.divui %tj, %c8 : i32
+        %xj = arith.remui %tj, %c8 : i32
+        %x0 = arith.maxsi %xi, %c1 : i32
+        %xc = arith.minsi %x0, %c6 : i32
+        %dy = arith.subi %yi, %yj : i32
+        %dx = arith.subi %xc, %xj : i32
+        %ay = math.absi %dy : i32
+        %ax = math.absi %dx : i32
+        %m = arith.maxsi %ay, %ax : i32
+        %live = arith.cmpi sle, %m, %c1 : i32
+        attn.yield %live : i1
+      } -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}
+
+// -----
+
+// Keys of a picture of 512 tokens, which tiles of 112 would not end with.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: @media
+// CHECK: block_q = 192, rows = 64, block_k = 128,
+func.func @media(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                 %v: tensor<?x?x?x64xbf16>, %media: tensor<?xi32>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
+      values(%v : tensor<?x?x?x64xbf16>) captures(%media : tensor<?xi32>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %m: tensor<?xi32>):
+        %tokens = arith.constant 512 : i32
+        %row = arith.index_cast %i : i32 to index
+        %mi = tensor.extract %m[%row] : tensor<?xi32>
+        %mj = arith.divui %j, %tokens : i32
+        %live = arith.cmpi eq, %mi, %mj : i32
+        attn.yield %live : i1
+      } -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}
+
+// -----
+
+// A table of blocks of 128 x 128: tiles are whole ones.
+module attributes {attn.target = "sm_90a"} {
+// CHECK-LABEL: @blocks
+// CHECK: block_q = 128, rows = 64, block_k = 128,
+func.func @blocks(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
+                  %v: tensor<?x?x?x64xbf16>, %m: tensor<?x?xi1>) -> tensor<?x?x?x64xbf16> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xbf16>) keys(%k : tensor<?x?x?x64xbf16>)
+      values(%v : tensor<?x?x?x64xbf16>) captures(%m : tensor<?x?xi1>) mask {
+      ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?x?xi1>):
+        %c7 = arith.constant 7 : i32
+        %i2 = arith.shrui %i, %c7 : i32
+        %j2 = arith.shrui %j, %c7 : i32
+        %ii = arith.index_cast %i2 : i32 to index
+        %jj = arith.index_cast %j2 : i32 to index
+        %x = tensor.extract %t[%ii, %jj] : tensor<?x?xi1>
+        attn.yield %x : i1
+      } -> tensor<?x?x?x64xbf16>
+  return %o : tensor<?x?x?x64xbf16>
+}
+}

@@ -77,7 +77,9 @@ static LoopShape loopShape(ReductionOpInterface op, bool isListed,
 
 /// Lets tiles lie within the blocks of which a mask reads a table, where they
 /// would be somewhat larger: one load then tells what a tile is.
-static void fitCells(ReductionOpInterface op, const ::attn::TargetInfo &target,
+static void fitCells(ReductionOpInterface op,
+                     const ::attn::ScheduleProblem &problem,
+                     const ::attn::TargetInfo &target,
                      ::attn::ScheduleSizes &sizes) {
   if (op.getMaskBody().empty())
     return;
@@ -104,6 +106,12 @@ static void fitCells(ReductionOpInterface op, const ::attn::TargetInfo &target,
   int64_t fits = fit(rows, sizes.blockQ, block);
   if (rows % fits == 0 && fits >= least)
     sizes = {fits, block, sizes.blockK};
+  // Of fewer warpgroups each has registers for more keys.
+  ::attn::ScheduleSizes longer = {sizes.blockQ, sizes.rows, 2 * sizes.blockK};
+  if (problem.listed && problem.depths.size() == 1 && keys &&
+      keys % longer.blockK == 0 &&
+      ::attn::computeBudget(problem, longer, target).fits())
+    sizes = longer;
 }
 
 /// Whether the step of a gradient over queries fills a warpgroup's registers.
@@ -280,11 +288,14 @@ struct ChooseSchedulePass
                        const ::attn::TargetInfo &target,
                        ::attn::ScheduleSizes &sizes) {
     leaveColumns(op, problem, target, sizes);
-    fitCells(op, target, sizes);
+    fitCells(op, problem, target, sizes);
     // Gradients, which have two products for each score, were not timed.
     if (problem.listed && target.hasRoles() &&
-        op.getQueryOperands().size() == 1 && op.getReducedSide() == Side::keys)
+        op.getQueryOperands().size() == 1 &&
+        op.getReducedSide() == Side::keys) {
       sizes = ::attn::fitRuns(op.getMaskBody(), sizes);
+      sizes = ::attn::fitNarrow(op.getMaskBody(), problem, sizes, target);
+    }
     // Small blocks of warps, several of which wait for memory at once.
     if (!target.isCpu() && isDiagonal(op.getMaskBody())) {
       int64_t n = problem.depths.front() <= 128 ? 32 : 64;

@@ -15,6 +15,7 @@
 #include "attn/Analysis/CostModel.h"
 #include "attn/Analysis/Laws.h"
 #include "attn/Analysis/MaskAnalysis.h"
+#include "attn/Analysis/MaskRuns.h"
 #include "attn/Analysis/OnChip.h"
 #include "attn/Analysis/Sharing.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -260,13 +261,13 @@ mlir::attn::describeProblem(ReductionOpInterface op, MonoidOp monoid,
     problem.startsByRow = analysis.facts().startDiffersByRow;
     problem.biasedDiagonal = problem.diagonal && scoresReadPairs(op);
   }
-  // A load, its address, and whether it is there; a bit of a word.
-  constexpr int64_t opsOfLoad = 5, opsOfBit = 4;
+  // A load, its address, and whether it is there.
+  constexpr int64_t opsOfLoad = 5;
   countScore(op.getScoreBody(), problem);
   problem.readsPairs =
       op.getReducedSide() == Side::keys && scoresReadPairs(op) && !fewReadPairs;
   problem.scoreOps += (problem.readsPairs ? opsOfLoad : 0) +
-                      (problem.listedBits ? opsOfBit : 0);
+                      (problem.listedBits ? ::attn::opsOfBit : 0);
   problem.rowScalars =
       monoid.getNumStats() + monoid.getNumComponents() - monoid.getNumValues();
   // One weight, and one statistic that is the score, take its place.
