@@ -132,7 +132,8 @@ def top_keys(q: Any, k: Any, count: int, **options: Any) -> Tuple[Any, Any]:
     Returns:
         (scores, keys), each [b, hq, sq, count]: float32, largest first, and int32, the
         earlier key of equal scores first. What a row has no key for is -inf and -1.
-        Scores of finfo.min count as the next larger number.
+        Scores of finfo.min count as the next larger number; those of NaN are passed
+        over, as is every key of a query that holds one.
 
     The kernel compares the keys of a tile with a row's last score, and looks at those
     alone that are above it (docs/Masks.md, "Selections").

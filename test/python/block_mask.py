@@ -211,7 +211,8 @@ fails(NotImplementedError, "text of a region", of, [1], [[0]], mask_mod=lambda *
 fails(TypeError, "int8", attn.BlockMask.from_classes, classes.astype(np.int32))
 for wrong in (-1, 3):
     fails(ValueError, "expected classes of 0, 1 or 2, but got %d" % wrong,
-          attn.BlockMask.from_classes, np.where(classes == 1, wrong, classes).astype("i1"))
+          attn.BlockMask.from_classes,
+          np.where(classes == 1, wrong, classes).astype("i1"))
 packed = [np.zeros((4, 1, 16), np.float32)] * 3
 bad(ValueError, "without k_start", attn.BlockMask.from_classes(classes), k_start=[0])
 fails(ValueError, "without layout 'thd'", attn.attention, *packed, layout="thd",

@@ -58,6 +58,21 @@ def check_smallest_scores(count=3):
     assert (places[:, :, 29] == -1).all() and np.isneginf(scores[:, :, 29]).all()
 
 
+def check_not_a_number(count=3):
+    """Scores of NaN are passed over."""
+    q = rng.standard_normal((1, 2, 30, 32)).astype("f4")
+    k = rng.standard_normal((1, 1, 70, 32)).astype("f4")
+    want = top_keys(q, np.delete(k, (0, 50), 2), count)
+    k[0, 0, (0, 50)] = np.nan
+    q[0, 1, 7] = np.nan
+    scores, places = top_keys(q, k, count)
+    assert (places[0, 1, 7] == -1).all() and np.isneginf(scores[0, 1, 7]).all()
+    live = np.delete(np.arange(70), (0, 50))
+    for head, row in ((0, slice(None)), (1, slice(7)), (1, slice(8, None))):
+        assert np.array_equal(places[0, head, row], live[want[1][0, head, row]])
+        assert np.allclose(scores[0, head, row], want[0][0, head, row], atol=1e-5)
+
+
 def check(count, heads, rows, keys, depth, live=None, dtype="f4", below=False, **more):
     q = rng.standard_normal((2, heads, rows, depth)).astype(dtype)
     k = rng.standard_normal((2, 1, keys, depth)).astype(dtype)
@@ -101,6 +116,7 @@ few = {"rows": 40, "keys": 300, "depth": 32}
 if not emulated:
     check_path()
 check_smallest_scores()
+check_not_a_number()
 check(8, 2, **few)
 check(3, 2, live=j <= i, causal="top_left", **few)
 if emulated:
