@@ -463,10 +463,10 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile.workspace(%c1, %c1, %[[T]], %[[ROOM]]) : memref<?x?x?x?x128x4xi32>
 // CHECK: tile.launch @many_kernel1
 // CHECK: tile.launch @many_kernel2
-// CHECK: %[[SOME:.*]] = arith.cmpi sgt, %{{.*}}, %c0
-// CHECK: %[[WITHOUT:.*]] = arith.select %[[SOME]], %c0, %[[GRID:.*]] : index
+// CHECK: %[[NONE:.*]] = arith.cmpi sle, %{{.*}}, %c0
+// CHECK: %[[WITHOUT:.*]] = arith.select %[[NONE]], %[[GRID:.*]], %c0 : index
 // CHECK: tile.launch @many_kernel3 grid(%[[WITHOUT]])
-// CHECK: %[[WITH:.*]] = arith.select %[[SOME]], %[[GRID]], %c0 : index
+// CHECK: %[[WITH:.*]] = arith.select %[[NONE]], %c0, %[[GRID]] : index
 // CHECK: tile.launch @many_kernel0 grid(%[[WITH]])
 
 // CHECK-LABEL: kernel private @many_kernel0

@@ -38,6 +38,10 @@ private:
   /// What kernels do with the marks of rows (TileRepair.cpp), which are the
   /// last of their outputs.
   enum class Marks { none, written, read };
+  /// The heads that lists of keys are made for, of `heads` that are reduced.
+  Value headsOfLists(ReductionOpInterface op, Value heads);
+  /// Whether `factor` of a score is at most what a fixed anchor bears (i1).
+  Value isSmallScore(ReductionOpInterface op, MonoidOp monoid, Value factor);
   /// Kernels for query tiles of `heads` heads and their launches; heads are
   /// packed where there are views of the queries and outputs for that.
   LogicalResult convertRows(ReductionOpInterface op, MonoidOp monoid,

@@ -293,18 +293,23 @@ Value PlanBuilder::countBlocks(ReductionOpInterface op, Value batches,
   return grid;
 }
 
+/// The schedule of a reduction with what is decided of its kernels.
+static ScheduleAttr scheduleOfKernel(ReductionOpInterface op, bool isListed,
+                                     const ::attn::TargetInfo &target) {
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  ScheduleAttr decided = schedule.withCluster(clusterOf(schedule, target));
+  if (schedule.getFetch() == Fetch::automatic && target.hasRoles())
+    decided = decided.withFetch(fetchOf(op, isListed));
+  return decided;
+}
+
 LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
                                        Value batches, Value heads,
                                        Value numTiles, ValueRange outputs,
                                        Marks marks, ValueRange packedQueries) {
   Location loc = op.getLoc();
-  ScheduleAttr schedule = op.getScheduleAttribute();
   SmallVector<Value> extra = {numTiles};
-  // Regions see the heads of queries, of which those of keys have a group.
-  Value listHeads = heads;
-  if (op.getReducedSide() == Side::queries)
-    listHeads = memref::DimOp::create(
-        b, loc, mapping.lookup(op.getKeyOperands().front()), 1);
+  Value listHeads = headsOfLists(op, heads);
   if (op.getListedKeys())
     extra.append(makeKeyLists(op, batches, listHeads, numTiles));
   bool isListed = extra.size() > 1;
@@ -341,9 +346,7 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
       results = results.drop_back();
     return buildReduction(builder, results, kernel.extra[0], kernel.block);
   };
-  ScheduleAttr decided = schedule.withCluster(clusterOf(schedule, target));
-  if (schedule.getFetch() == Fetch::automatic && target.hasRoles())
-    decided = decided.withFetch(fetchOf(op, isListed));
+  ScheduleAttr decided = scheduleOfKernel(op, isListed, target);
   auto start = [&](std::optional<Pairs> pairs = std::nullopt) {
     return startKernel(op, op->getOperands(), outputs, extra,
                        pairs ? decided.withPairs(*pairs) : decided);
@@ -359,26 +362,27 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     convertLists(op, monoid, batches, listHeads,
                  ArrayRef(extra).take_front(firstView), packedQueries,
                  /*readsKeys=*/!builder.form.redoesSpoiled || fixesAnchor);
-
   Value grid = countBlocks(op, batches, heads, numTiles);
-  // Of two kernels one has blocks.
-  auto launchWhere = [&](Kernel &kernel, Value holds) {
+  // One more kernel: of two one has blocks, this where `holds`.
+  auto addKernel = [&](Kernel other, Value holds, bool readsBits,
+                       function_ref<void(ReductionContext &)> say) {
+    ReductionContext second(op, monoid, target, other.func);
+    say(second);
+    if (failed(fillIn(second, other, readsBits)))
+      return failure();
     Value none = index(0, loc);
-    launch(loc, kernel, arith::SelectOp::create(b, loc, holds, grid, none));
+    launch(loc, other, arith::SelectOp::create(b, loc, holds, grid, none));
     grid = arith::SelectOp::create(b, loc, holds, none, grid);
+    return success();
   };
   // Without room for bits the elements of the mask are computed.
   if (isListed && listsBits(op) && !readsPairs(op)) {
-    Value none = index(0, loc), bits = listsOf(extra).bits;
-    Value tiles = memref::DimOp::create(b, loc, bits, 3);
-    Value hasBits =
-        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, tiles, none);
-    Kernel other = start();
-    ReductionContext second(op, monoid, target, other.func);
-    if (failed(fillIn(second, other, /*readsBits=*/false)))
+    Value tiles = memref::DimOp::create(b, loc, listsOf(extra).bits, 3);
+    Value hasNone = arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sle,
+                                          tiles, index(0, loc));
+    if (failed(addKernel(start(), hasNone, /*readsBits=*/false,
+                         [](ReductionContext &) {})))
       return failure();
-    launch(loc, other, arith::SelectOp::create(b, loc, hasBits, none, grid));
-    grid = arith::SelectOp::create(b, loc, hasBits, grid, none);
   }
   if (!findCopiedPairs(op).empty()) {
     // Where tensor copies do not take a tensor, threads load its elements.
@@ -386,26 +390,16 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     Value fits = mapCopiedPairs(b, op, mapping);
     Kernel copying = start(Pairs::copied);
     mapping = whole;
-    ReductionContext second(op, monoid, target, copying.func);
-    second.copiesPairs = true;
-    if (failed(fillIn(second, copying)))
+    if (failed(addKernel(
+            copying, fits, /*readsBits=*/true,
+            [](ReductionContext &second) { second.copiesPairs = true; })))
       return failure();
-    launchWhere(copying, fits);
   }
-  if (fixesAnchor) {
-    Value bound = inPlan(op, factor);
-    Kernel fixed = start();
-    ReductionContext second(op, monoid, target, fixed.func);
-    second.fixedAnchor = true;
-    if (failed(fillIn(second, fixed)))
-      return failure();
-    Value limit = arith::ConstantFloatOp::create(
-        b, loc, b.getF32Type(), APFloat(fixedAnchorLimit(monoid)));
-    Value isSmall =
-        arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE,
-                              math::AbsFOp::create(b, loc, bound), limit);
-    launchWhere(fixed, isSmall);
-  }
+  if (fixesAnchor &&
+      failed(addKernel(
+          start(), isSmallScore(op, monoid, factor), /*readsBits=*/true,
+          [](ReductionContext &second) { second.fixedAnchor = true; })))
+    return failure();
   launch(loc, kernel, grid);
   return success();
 }

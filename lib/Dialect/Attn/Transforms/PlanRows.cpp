@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanBuilder.h"
+#include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -54,4 +55,21 @@ Value PlanBuilder::countQueryTiles(ReductionOpInterface op, Value rows) {
   if (cluster > 1)
     tiles = arith::MulIOp::create(b, loc, tiles, index(cluster, loc));
   return tiles;
+}
+
+Value PlanBuilder::headsOfLists(ReductionOpInterface op, Value heads) {
+  // Regions see the heads of queries, of which those of keys have a group.
+  if (op.getReducedSide() != Side::queries)
+    return heads;
+  Value keys = mapping.lookup(op.getKeyOperands().front());
+  return memref::DimOp::create(b, op.getLoc(), keys, 1);
+}
+
+Value PlanBuilder::isSmallScore(ReductionOpInterface op, MonoidOp monoid,
+                                Value factor) {
+  Location loc = op.getLoc();
+  Value size = math::AbsFOp::create(b, loc, inPlan(op, factor));
+  Value limit = arith::ConstantFloatOp::create(
+      b, loc, b.getF32Type(), APFloat(fixedAnchorLimit(monoid)));
+  return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE, size, limit);
 }

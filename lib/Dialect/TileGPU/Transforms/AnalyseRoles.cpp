@@ -178,6 +178,41 @@ static int64_t columnsOfMember(tile::DotOp dot, tile::LoadOp load,
   return load.getType().getCols() / (hasAllRows ? members : 1);
 }
 
+bool RolesAnalysis::addToStep(RolesRing ring) {
+  // The n-th such load of its step. A block has several steps where a loop of
+  // one turn has become a part of it, as known sizes let it.
+  unsigned place = 0;
+  for (Operation &other : *ring.load->getBlock()) {
+    if (&other == ring.load)
+      break;
+    if (isa<tile::RowsOp>(other))
+      place = 0;
+    place += plan.place.contains(&other);
+  }
+  // Values that are columns of the keys are in the slots of these.
+  if (ring.isValue)
+    for (Operation &other : *ring.load->getBlock()) {
+      if (&other == ring.load)
+        break;
+      auto keys = dyn_cast<tile::LoadOp>(other);
+      auto it = plan.place.find(&other);
+      if (!keys || it == plan.place.end() || !isWithin(ring.load, keys) ||
+          plan.steps[it->second].within >= 0)
+        continue;
+      ring.within = it->second;
+      plan.steps[ring.within].isValue = true;
+    }
+  plan.place[ring.load] = place;
+  if (place == plan.steps.size()) {
+    plan.steps.push_back(ring);
+    return true;
+  }
+  RolesRing &known = plan.steps[place];
+  return known.tile == ring.tile && known.isValue >= ring.isValue &&
+         known.memory == ring.memory && known.source == ring.source &&
+         known.within == ring.within;
+}
+
 bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
   RolesRing ring;
   ring.load = load;
@@ -249,38 +284,7 @@ bool RolesAnalysis::analyseLoad(tile::LoadOp load) {
     plan.queries.push_back(ring);
     return true;
   }
-  // The n-th such load of its step. A block has several steps where a loop of
-  // one turn has become a part of it, as known sizes let it.
-  unsigned place = 0;
-  for (Operation &other : *load->getBlock()) {
-    if (&other == load)
-      break;
-    if (isa<tile::RowsOp>(other))
-      place = 0;
-    place += plan.place.contains(&other);
-  }
-  // Values that are columns of the keys are in the slots of these.
-  if (value)
-    for (Operation &other : *load->getBlock()) {
-      if (&other == load)
-        break;
-      auto keys = dyn_cast<tile::LoadOp>(other);
-      auto it = plan.place.find(&other);
-      if (!keys || it == plan.place.end() || !isWithin(load, keys) ||
-          plan.steps[it->second].within >= 0)
-        continue;
-      ring.within = it->second;
-      plan.steps[ring.within].isValue = true;
-    }
-  plan.place[load] = place;
-  if (place == plan.steps.size()) {
-    plan.steps.push_back(ring);
-    return true;
-  }
-  RolesRing &known = plan.steps[place];
-  return known.tile == ring.tile && known.isValue >= ring.isValue &&
-         known.memory == ring.memory && known.source == ring.source &&
-         known.within == ring.within;
+  return addToStep(ring);
 }
 
 /// Whether maps of one step alone read what `load` has of its columns.

@@ -49,6 +49,8 @@ private:
   // What is loaded.
   bool analyseLoads();
   void analyseColumns();
+  /// Adds the rows that a load of a step fills; those of each step are alike.
+  bool addToStep(RolesRing ring);
   bool analyseLoad(tile::LoadOp load);
   tile::LoadOp findFirstKeys();
   bool loadAllTiles(ArrayRef<tile::RowsOp> steps);
