@@ -198,11 +198,16 @@ ScheduleSizes attn::fitNarrow(Region &mask, const ScheduleProblem &problem,
     return sizes;
   // The account has no room for the words of bits beside 128 keys of three
   // warpgroups; ptxas has.
+  ScheduleProblem withoutWords = problem;
+  withoutWords.listedBits = false;
+  auto fits = [&](const ScheduleSizes &of) {
+    return computeBudget(withoutWords, of, target).fits();
+  };
   if (mask.getNumArguments() != 4) {
-    bool isLonger = sizes.blockK < three.blockK;
-    bool fits = computeBudget(problem, three, target).fits() &&
-                findKeyBlock(mask, three.blockK);
-    return isLonger && (problem.listedBits || fits) ? three : sizes;
+    bool isLonger = sizes.blockK < three.blockK && fits(three);
+    bool hasBlocks = computeBudget(problem, three, target).fits() &&
+                     findKeyBlock(mask, three.blockK);
+    return isLonger && (problem.listedBits || hasBlocks) ? three : sizes;
   }
   // What a step of a tested tile takes is told apart here.
   ScheduleProblem whole = problem;
@@ -225,7 +230,7 @@ ScheduleSizes attn::fitNarrow(Region &mask, const ScheduleProblem &problem,
   std::optional<double> least = predict(sizes);
   for (const ScheduleSizes &other : {three, two})
     if (std::optional<double> cycles = predict(other);
-        least && cycles && *cycles < *least) {
+        fits(other) && least && cycles && *cycles < *least) {
       least = cycles;
       best = other;
     }
