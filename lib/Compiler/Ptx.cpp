@@ -135,6 +135,20 @@ static bool hasFewAddresses(const Module &module) {
   return count < 64;
 }
 
+/// Whether a kernel has no products but those of scores and of values, in three
+/// loops at most: of kernels with more, what LLVM sinks keeps some from
+/// spilling.
+static bool hasFewProducts(const Module &module) {
+  constexpr unsigned most = 6;
+  unsigned count = 0;
+  for (const Function &function : module)
+    for (const Instruction &instruction : instructions(function))
+      if (auto *call = dyn_cast<CallInst>(&instruction))
+        if (auto *text = dyn_cast<InlineAsm>(call->getCalledOperand()))
+          count += StringRef(text->getAsmString()).contains("wgmma.fence");
+  return count <= most;
+}
+
 /// Exponentials of LLVM's own in the place of NVPTX's, until there are
 /// instructions: the selector of instructions finds an intrinsic by comparing
 /// its number with thousands, one after the other, for which hundreds of
@@ -193,12 +207,14 @@ char FlushExponentials::id = 0;
 /// target has no switch for them, and pass configurations can only replace
 /// passes of the machine, so that they are told by name. `isLean`: also without
 /// its search for arithmetic on addresses that may be had cheaper from its
-/// neighbours, and without the sharing of common subexpressions after it. What
-/// LLVM sinks, ptxas sinks by itself (docs/performance/gpu-schedules.md).
+/// neighbours, and without the sharing of common subexpressions after it.
+/// `leavesSinking`: without its sinking, for ptxas sinks by itself
+/// (docs/performance/gpu-schedules.md).
 class CodegenPasses : public legacy::PassManager {
 public:
-  CodegenPasses(bool hasTensorCopy, bool isLean)
-      : hasTensorCopy(hasTensorCopy), isLean(isLean) {}
+  CodegenPasses(bool hasTensorCopy, bool isLean, bool leavesSinking)
+      : hasTensorCopy(hasTensorCopy), isLean(isLean),
+        leavesSinking(leavesSinking) {}
 
   void add(Pass *pass) override {
     StringRef name = pass->getPassName();
@@ -217,6 +233,8 @@ private:
   bool drops(StringRef name) const {
     if (isLean && name == "Straight line strength reduction")
       return true;
+    if (leavesSinking && name == "Machine code sinking")
+      return true;
     return hasTensorCopy && (name == "GPU Load and Store Vectorizer" ||
                              name == "Nary reassociation" ||
                              name == "Canonicalize Freeze Instructions in "
@@ -224,11 +242,10 @@ private:
                              name == "Constant Hoisting" ||
                              name == "Remove dead machine instructions" ||
                              name == "Optimize machine instruction PHIs" ||
-                             name == "Machine code sinking" ||
                              name == "Machine Instruction Scheduler");
   }
 
-  bool hasTensorCopy, isLean;
+  bool hasTensorCopy, isLean, leavesSinking;
   /// Whether the last pass was left out: nothing has changed since the one
   /// before it.
   bool isBehindDropped = false;
@@ -347,8 +364,9 @@ emitKernel(Module &code, const attn::TargetInfo &target,
   raw_svector_ostream stream(buffer);
   // The portable path has more addresses in any case, and some of its kernels
   // spill more without.
-  CodegenPasses codegen(target.hasTensorCopy,
-                        target.hasTensorCopy && hasFewAddresses(code));
+  bool isLean = target.hasTensorCopy && hasFewAddresses(code);
+  CodegenPasses codegen(target.hasTensorCopy, isLean,
+                        isLean && hasFewProducts(code));
   if (machine->addPassesToEmitFile(codegen, stream, nullptr,
                                    CodeGenFileType::AssemblyFile))
     return Failure{"the LLVM back end for '" + target.name +
