@@ -257,10 +257,8 @@ static std::string describePairs(ReductionOpInterface op,
     return "";
   if (schedule.getPairs() == Pairs::copied)
     return "pairs: tensor copies bring what scores read of them beside the "
-           "keys, "
-           "where it lies at multiples of 16 bytes; elsewhere each thread "
-           "loads "
-           "its own, by a second kernel of the plan\n";
+           "keys, where it lies at multiples of 16 bytes; elsewhere each "
+           "thread loads its own, by a second kernel of the plan\n";
   std::string why =
       schedule.getPairs() ? "as given" : whyNotCopied(op, schedule, target);
   if (why.empty())
