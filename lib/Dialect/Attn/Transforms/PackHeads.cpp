@@ -82,14 +82,18 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc, HeadCounts counts,
     ValueRange strides = metadata.getStrides();
     bool channel = type.getRank() > leading + 3;
     Value headStride = strides[leading + 1], rowStride = strides[leading + 2];
-    Value isDense =
-        compare(Predicate::eq, headStride, multiply(rows, rowStride));
-    if (channel) {
-      // One row of each head: any stride of heads leads from row to row.
-      isDense = arith::OrIOp::create(b, loc, isDense, isOne);
-      rowStride = arith::SelectOp::create(b, loc, isOne, headStride, rowStride);
+    // Rows of dense memory follow each other.
+    if (!type.getLayout().isIdentity()) {
+      Value isDense =
+          compare(Predicate::eq, headStride, multiply(rows, rowStride));
+      if (channel) {
+        // One row of each head: any stride of heads leads from row to row.
+        isDense = arith::OrIOp::create(b, loc, isDense, isOne);
+        rowStride =
+            arith::SelectOp::create(b, loc, isOne, headStride, rowStride);
+      }
+      views.fits = both(views.fits, isDense);
     }
-    views.fits = both(views.fits, isDense);
     SmallVector<OpFoldResult> sizes, steps;
     SmallVector<int64_t> shape(type.getShape());
     for (int64_t d = 0, rank = type.getRank(); d < rank; ++d) {

@@ -49,10 +49,11 @@ private:
                             ValueRange outputs, Marks marks,
                             ValueRange packedQueries = {});
   /// The same where heads are packed, in runs whose strides allow it:
-  /// `numTiles` becomes that of the other runs.
+  /// `numTiles` becomes that of the other runs, or null where these kernels are
+  /// for all runs.
   LogicalResult convertPackedHeads(ReductionOpInterface op, MonoidOp monoid,
-                                   Value batches, Value heads, Value rows,
-                                   ArrayRef<Value> outputs, bool marks,
+                                   Value batches, HeadCounts counts,
+                                   ArrayRef<Value> outputs, Marks marks,
                                    Value &numTiles);
   Value countBlocks(ReductionOpInterface op, Value batches, Value heads,
                     Value numTiles);

@@ -130,22 +130,60 @@ static LogicalResult verifySchedule(ReductionOpInterface op, MonoidOp monoid,
   return success();
 }
 
+/// Whether a region reads the head or the row, which come behind `first` values
+/// and the batch.
+static bool tellsRowsApart(Region &region, unsigned first) {
+  return !region.empty() && (!region.getArgument(first + 1).use_empty() ||
+                             !region.getArgument(first + 2).use_empty());
+}
+
+/// Whether rows differ in nothing but what they hold. Then views say whose they
+/// are, and a kernel need not know.
+static bool areRowsAlike(ReductionOpInterface op, MonoidOp monoid) {
+  if (op.getQuerySource().lengths || op.getRotaryAttribute() ||
+      !op.getFactorBody().empty() || !op.getInitBody().empty())
+    return false;
+  auto aggregate = dyn_cast<AggregateOp>(op.getOperation());
+  if (!aggregate && !isa<PartialOp>(op.getOperation()))
+    return false;
+  unsigned states = monoid.getNumStats() + monoid.getComponents().size();
+  return !tellsRowsApart(op.getMaskBody(), 0) &&
+         !tellsRowsApart(op.getScoreBody(), op.getQueryOperands().size()) &&
+         (!aggregate || !tellsRowsApart(aggregate.getFinalize(), states));
+}
+
 LogicalResult PlanBuilder::convertPackedHeads(ReductionOpInterface op,
                                               MonoidOp monoid, Value batches,
-                                              Value heads, Value rows,
+                                              HeadCounts counts,
                                               ArrayRef<Value> outputs,
-                                              bool marks, Value &numTiles) {
+                                              Marks marks, Value &numTiles) {
   Location loc = op.getLoc();
   ScheduleAttr schedule = op.getScheduleAttribute();
   auto queries = llvm::map_to_vector(op.getQueryOperands(), [&](Value q) {
     return turnedQueries ? turnedQueries : mapping.lookup(q);
   });
-  Value keyHeads =
-      memref::DimOp::create(b, loc, mapping.lookup(op.getKeyOperands().front()),
-                            op.getKeySource().headDim());
-  PackedHeads views =
-      packHeads(b, loc, {heads, rows, keyHeads}, queries, outputs,
-                isa<PartialOp>(op.getOperation()), schedule.getBlockQ());
+  auto pack = [&] {
+    return packHeads(b, loc, counts, queries, outputs,
+                     isa<PartialOp>(op.getOperation()), schedule.getBlockQ());
+  };
+  PackedHeads views = pack();
+  if (areRowsAlike(op, monoid)) {
+    // Where heads are not packed each is a head of its own, which views say as
+    // well.
+    counts.keyHeads = arith::SelectOp::create(b, loc, views.fits,
+                                              counts.keyHeads, counts.heads);
+    views = pack();
+    IRMapping whole = mapping;
+    for (auto [query, view] :
+         llvm::zip_equal(op.getQueryOperands(), views.queries))
+      mapping.map(query, view);
+    LogicalResult result =
+        convertRows(op, monoid, batches, counts.keyHeads,
+                    countQueryTiles(op, views.rows), views.outputs, marks);
+    mapping = whole;
+    numTiles = Value();
+    return result;
+  }
   Value none = index(0, loc);
   Value tiles = arith::CeilDivUIOp::create(b, loc, views.rows,
                                            index(schedule.getBlockQ(), loc));
@@ -159,8 +197,8 @@ LogicalResult PlanBuilder::convertPackedHeads(ReductionOpInterface op,
   // One of two kernels has blocks.
   tiles = arith::SelectOp::create(b, loc, views.fits, tiles, none);
   numTiles = arith::SelectOp::create(b, loc, views.fits, none, numTiles);
-  return convertRows(op, monoid, batches, keyHeads, tiles, views.outputs,
-                     marks ? Marks::written : Marks::none, views.queries);
+  return convertRows(op, monoid, batches, counts.keyHeads, tiles, views.outputs,
+                     marks, views.queries);
 }
 
 LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
@@ -235,12 +273,16 @@ LogicalResult PlanBuilder::convertReduction(ReductionOpInterface op) {
     numTiles =
         arith::DivUIOp::create(b, loc, rows, index(schedule.getBlockQ(), loc));
   Value batches = counted.countInGrid();
-  if (op.getPackedHeads() &&
-      failed(convertPackedHeads(op, monoid, batches, heads, rows, outputs,
-                                marks, numTiles)))
-    return failure();
-  if (failed(convertRows(op, monoid, batches, heads, numTiles, outputs,
-                         marks ? Marks::written : Marks::none)))
+  Marks written = marks ? Marks::written : Marks::none;
+  if (op.getPackedHeads()) {
+    Value keyHeads = dim(mapping.lookup(op.getKeyOperands().front()),
+                         op.getKeySource().headDim());
+    if (failed(convertPackedHeads(op, monoid, batches, {heads, rows, keyHeads},
+                                  outputs, written, numTiles)))
+      return failure();
+  }
+  if (numTiles && failed(convertRows(op, monoid, batches, heads, numTiles,
+                                     outputs, written)))
     return failure();
   if (!marks)
     return success();
