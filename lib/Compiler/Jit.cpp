@@ -15,6 +15,9 @@
 #include "llvm/ExecutionEngine/Orc/AbsoluteSymbols.h"
 #include "llvm/ExecutionEngine/Orc/ExecutionUtils.h"
 #include "llvm/ExecutionEngine/Orc/LLJIT.h"
+#include "llvm/IR/IRBuilder.h"
+#include "llvm/IR/InstIterator.h"
+#include "llvm/IR/IntrinsicInst.h"
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
@@ -79,6 +82,43 @@ static void shortenDivisions(Function &function, TargetMachine &machine) {
     bypassSlowDivision(block, lowering.getBypassSlowDivWidths());
 }
 
+/// Code without optimization is selected fast, one instruction after the other,
+/// but where one has no such way all of the block before it takes the slow one:
+/// half of what the code of a plan of several kernels takes. Choices between
+/// truths are such, which LLVM makes of `and` and `or`, and extrema nearly so.
+static void selectFast(Function &function) {
+  SmallVector<Instruction *> slow;
+  for (Instruction &instruction : instructions(function)) {
+    bool isChoice = isa<SelectInst>(instruction) &&
+                    instruction.getType()->isIntegerTy(1) &&
+                    instruction.getOperand(0)->getType()->isIntegerTy(1);
+    if (isChoice || (isa<MinMaxIntrinsic>(instruction) &&
+                     instruction.getType()->isIntegerTy()))
+      slow.push_back(&instruction);
+  }
+  for (Instruction *instruction : slow) {
+    IRBuilder<> builder(instruction);
+    Value *result;
+    if (auto *extremum = dyn_cast<MinMaxIntrinsic>(instruction)) {
+      Value *a = extremum->getLHS(), *b = extremum->getRHS();
+      result = builder.CreateSelect(
+          builder.CreateICmp(extremum->getPredicate(), a, b), a, b);
+    } else {
+      auto wide = [&](unsigned operand) {
+        return builder.CreateZExt(instruction->getOperand(operand),
+                                  builder.getInt32Ty());
+      };
+      Value *yes = wide(1), *no = wide(2);
+      result = builder.CreateTrunc(
+          builder.CreateSelect(instruction->getOperand(0), yes, no),
+          builder.getInt1Ty());
+    }
+    result->takeName(instruction);
+    instruction->replaceAllUsesWith(result);
+    instruction->eraseFromParent();
+  }
+}
+
 /// Vectorisation, unrolling and fusion happened before this, under the
 /// schedule's control; here LLVM only cleans up after the conversion: it
 /// dissolves descriptors, shares address arithmetic and moves what is
@@ -107,8 +147,10 @@ static void optimize(Module &module, TargetMachine &machine,
   attn::runPasses(module, machine, std::move(pipeline));
   if (use == HostCode::Use::plan)
     for (Function &function : module)
-      if (!function.isDeclaration())
+      if (!function.isDeclaration()) {
         shortenDivisions(function, machine);
+        selectFast(function);
+      }
 }
 
 HostCode::HostCode() = default;
