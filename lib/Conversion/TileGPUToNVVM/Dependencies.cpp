@@ -134,15 +134,23 @@ void HeldWait::hold() {
     return;
   e.b.setInsertionPoint(wait);
   e.loc = wait.getLoc();
-  Value all;
-  for (Value address : addresses) {
+  // One text: LLVM, which asks of each step of a long chain which bits are
+  // needed, has nothing to ask.
+  std::string text = "{\n.reg .b64 %all;\n.reg .b32 %low;\n.reg .pred %now;\n"
+                     "mov.b64 %all, 0;\n";
+  std::string constraints;
+  SmallVector<Value> inputs(addresses.begin(), addresses.end());
+  for (auto [i, address] : llvm::enumerate(inputs)) {
     if (address.getType() != e.i64)
       address = LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, address);
-    Value low = e.trunc32(address);
-    all = all ? e.xor_(all, low) : low;
+    text += "xor.b64 %all, %all, $" + std::to_string(i) + ";\n";
+    constraints += "l,";
   }
-  Value isTime = e.eq(e.and_(all, hiddenZero), 0);
-  e.assembly(Twine("@$0 ") + waitText, "b,~{memory}", {isTime});
+  text += "cvt.u32.u64 %low, %all;\nand.b32 %low, %low, $" +
+          std::to_string(inputs.size()) +
+          ";\nsetp.eq.u32 %now, %low, 0;\n@%now " + waitText.str() + "\n}";
+  inputs.push_back(hiddenZero);
+  e.assembly(text, constraints + "r,~{memory}", inputs);
   wait.erase();
 }
 

@@ -16,6 +16,16 @@ using namespace mlir::tile_gpu;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
+/// An index as a sum with a number, which parts of one state differ by.
+static std::pair<Value, int64_t> splitIndex(Emitter &e, Value index) {
+  if (auto number = e.constantOf(index))
+    return {e.constant(index.getType(), 0), *number};
+  if (auto sum = index.getDefiningOp<LLVM::AddOp>())
+    if (auto number = e.constantOf(sum.getRhs()))
+      return {sum.getLhs(), *number};
+  return {index, 0};
+}
+
 GlobalAccess::GlobalAccess(Emitter &e, const Values &memref, MemRefType type,
                            ValueRange indices, Value rowBound, bool transposed,
                            bool isVector)
@@ -26,12 +36,15 @@ GlobalAccess::GlobalAccess(Emitter &e, const Values &memref, MemRefType type,
   int64_t rank = type.getRank();
   auto size = [&](int64_t dim) { return memref[1 + dim]; };
   auto stride = [&](int64_t dim) { return memref[1 + rank + dim]; };
-  Value offset = e.c64(0);
-  for (int64_t i = 0; i < rank; ++i)
+  auto [first, further] = splitIndex(e, indices.front());
+  Value offset = e.mul(e.sext64(first), stride(0));
+  for (int64_t i = 1; i < rank; ++i)
     offset = e.add(offset, e.mul(e.sext64(indices[i]), stride(i)));
-  base =
+  start =
       e.add(LLVM::PtrToIntOp::create(e.b, e.loc, e.i64, memref[0]).getResult(),
             e.mul(offset, elementBytes));
+  step = e.mul(e.mul(stride(0), elementBytes), further);
+  base = e.add(start, step);
   bool unit = e.constantOf(stride(rank - 1)) == 1;
   Value inner = e.mul(stride(rank - 1), elementBytes);
   if (isVector) {

@@ -24,8 +24,9 @@ public:
   /// Whether neighbours along the columns of the value follow each other.
   bool colsAreContiguous, rowsAreContiguous;
   bool isTransposed;
-  /// Address of element (0, 0).
-  Value base;
+  /// Address of element (0, 0): the sum of what neighbours along the first
+  /// dimension share, and of how far from there this one is.
+  Value base, start, step;
   Value strides[2]; // Bytes from row to row and from column to column.
   /// Positions of element (0, 0), and bounds where they must be checked.
   Value origins[2], bounds[2];
@@ -38,8 +39,9 @@ public:
   /// Address of an element whose row and column in the value are known as a
   /// thread's part and a constant.
   Value at(Value row, Value col) const {
-    return e.add(base, e.add(e.mul(e.sext64(row), strides[0]),
-                             e.mul(e.sext64(col), strides[1])));
+    Value inside = e.add(e.mul(e.sext64(row), strides[0]),
+                         e.mul(e.sext64(col), strides[1]));
+    return e.add(e.add(start, inside), step);
   }
   /// Whether position `index` along an axis is in bounds; none: always.
   Value inBounds(int axis, Value index) const {

@@ -20,39 +20,62 @@ using namespace mlir::tile_gpu;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
+/// Elements that one text reads: more would be asked for too late.
+static constexpr size_t mostReads = 8;
+
 static bool isShort(Type memory) { return memory.isBF16() || memory.isF16(); }
 
-/// One element, or zero where it is out of bounds.
-static Value readElement(Emitter &e, Value address, int64_t offset,
-                         Value predicate, const GlobalAccess &access,
-                         Type memory) {
+namespace {
+/// Where an element is read: at an offset from an address, if the predicate
+/// holds or there is none.
+struct Read {
+  Value address;
+  int64_t offset;
+  Value predicate;
+};
+} // namespace
+
+/// Elements of memory, or zeros where they are not read. One text: each text
+/// costs LLVM as much as ten instructions in it.
+static Values readElements(Emitter &e, ArrayRef<Read> reads,
+                           const GlobalAccess &access, Type memory) {
   int64_t bits = access.elementBytes * 8;
-  std::string place = ", [$1+" + std::to_string(offset) + "];\n}";
-  std::string text = "{\n";
-  if (bits == 8)
-    text += ".reg .b16 t;\nmov.b16 t, 0;\n";
-  else
-    text += "mov.b" + std::to_string(bits) + " $0, 0;\n";
-  if (predicate)
-    text += "@$2 ";
-  text += bits == 8 ? "ld.global.u8 t"
-                    : "ld.global.b" + std::to_string(bits) + " $0";
-  if (bits == 8)
-    place.insert(place.size() - 1, "cvt.u32.u16 $0, t;\n");
-  text += place;
-  Type out = bits == 16 ? e.i16 : memory == e.f32 ? e.f32 : e.i32;
-  std::string constraints = bits == 16        ? "=&h,l"
-                            : memory == e.f32 ? "=&f,l"
-                                              : "=&r,l";
-  Values inputs = {address};
-  if (predicate) {
-    inputs.push_back(predicate);
-    constraints += ",b";
+  std::string type = bits == 8 ? "u8" : "b" + std::to_string(bits);
+  std::string text = bits == 8 ? "{\n.reg .b16 t;\n" : "{\n";
+  std::string outs, ins;
+  SmallVector<Value> inputs;
+  auto operand = [&](Value value, StringRef constraint) {
+    auto *it = llvm::find(inputs, value);
+    size_t number = reads.size() + (it - inputs.begin());
+    if (it == inputs.end()) {
+      inputs.push_back(value);
+      ins += constraint;
+    }
+    return "$" + std::to_string(number);
+  };
+  for (auto [i, read] : llvm::enumerate(reads)) {
+    std::string result = "$" + std::to_string(i);
+    std::string to = bits == 8 ? "t" : result;
+    text += "mov.b" + std::to_string(std::max<int64_t>(bits, 16)) + " " + to +
+            ", 0;\n";
+    std::string address = operand(read.address, ",l");
+    if (read.predicate)
+      text += "@" + operand(read.predicate, ",b") + " ";
+    text += "ld.global." + type + " " + to + ", [" + address + "+" +
+            std::to_string(read.offset) + "];\n";
+    if (bits == 8)
+      text += "cvt.u32.u16 " + result + ", t;\n";
+    outs += bits == 16 ? ",=&h" : memory == e.f32 ? ",=&f" : ",=&r";
   }
-  Value value = e.assembly(text, constraints, inputs, out).front();
-  if (bits == 8)
-    return e.icmp(LLVM::ICmpPredicate::ne, value, e.c32(0));
-  return isShort(memory) ? e.bitcast(value, memory) : value;
+  Type out = bits == 16 ? e.i16 : memory == e.f32 ? e.f32 : e.i32;
+  Values values = e.assembly(text + "}", StringRef(outs + ins).drop_front(),
+                             inputs, SmallVector<Type>(reads.size(), out));
+  for (Value &value : values)
+    if (bits == 8)
+      value = e.icmp(LLVM::ICmpPredicate::ne, value, e.c32(0));
+    else if (isShort(memory))
+      value = e.bitcast(value, memory);
+  return values;
 }
 
 static Values loadInFragmentOrder(KernelContext &k, FragType frag,
@@ -77,13 +100,20 @@ static Values loadVector(KernelContext &k, VecType vec,
                          const GlobalAccess &access, Type memory) {
   Emitter &e = k.e;
   bool byRow = vec.getAxis() == Axis::Row;
-  Values registers;
+  SmallVector<Read> reads;
   for (int64_t key = 0, n = k.registerCount(vec); key < n; ++key) {
     Value index = byRow ? k.rowIndex(vec.getScope(), key) : k.colIndex(key);
-    Value value = readElement(e, access.at(index, e.c32(0)), 0,
-                              access.inBounds(0, index), access, memory);
-    registers.push_back(isShort(memory) ? e.widen(value) : value);
+    reads.push_back({access.at(index, e.c32(0)), 0, access.inBounds(0, index)});
   }
+  Values registers;
+  for (size_t i = 0; i < reads.size(); i += mostReads)
+    llvm::append_range(
+        registers,
+        readElements(e, ArrayRef(reads).slice(i).take_front(mostReads), access,
+                     memory));
+  if (isShort(memory))
+    for (Value &value : registers)
+      value = e.widen(value);
   return registers;
 }
 
@@ -122,27 +152,36 @@ static Values loadElements(KernelContext &k, FragType frag,
                            const GlobalAccess &access, Type memory) {
   Emitter &e = k.e;
   SmallVector<Place> places = placesOf(k, frag);
-  Values elements;
-  DenseMap<std::pair<int64_t, int64_t>, Value> addresses;
+  SmallVector<Read> reads;
+  DenseMap<std::pair<int64_t, int64_t>, Value> addresses, predicates;
   Value origin = access.at(places.front().row, places.front().col);
-  auto strideAt = [&](int axis) { return e.constantOf(access.strides[axis]); };
+  auto rowStride = e.constantOf(access.strides[0]);
+  auto colStride = e.constantOf(access.strides[1]);
   for (const Place &place : places) {
     // A known stride becomes part of the instruction.
-    int64_t offset = 0, row = place.rowOffset, col = place.colOffset;
-    if (auto stride = strideAt(0))
-      offset += *stride * row, row = 0;
-    if (auto stride = strideAt(1))
-      offset += *stride * col, col = 0;
+    int64_t row = rowStride ? 0 : place.rowOffset;
+    int64_t col = colStride ? 0 : place.colOffset;
     Value &address = addresses[{row, col}];
     if (!address)
       address = e.add(origin, e.add(e.mul(access.strides[0], row),
                                     e.mul(access.strides[1], col)));
-    Value predicate =
-        access.both(access.inBounds(0, e.add(place.row, place.rowOffset)),
-                    access.inBounds(1, e.add(place.col, place.colOffset)));
-    elements.push_back(
-        readElement(e, address, offset, predicate, access, memory));
+    Value &predicate = predicates[{access.bounds[0] ? place.rowOffset : 0,
+                                   access.bounds[1] ? place.colOffset : 0}];
+    if (!predicate)
+      predicate =
+          access.both(access.inBounds(0, e.add(place.row, place.rowOffset)),
+                      access.inBounds(1, e.add(place.col, place.colOffset)));
+    reads.push_back({address,
+                     rowStride.value_or(0) * place.rowOffset +
+                         colStride.value_or(0) * place.colOffset,
+                     predicate});
   }
+  Values elements;
+  for (size_t i = 0; i < reads.size(); i += mostReads)
+    llvm::append_range(
+        elements,
+        readElements(e, ArrayRef(reads).slice(i).take_front(mostReads), access,
+                     memory));
   return elements;
 }
 

@@ -168,8 +168,17 @@ private:
     Value index = byRow ? k.rowIndex(Scope::Warp, key) : k.colIndex(key);
     return e.shl(index, 2);
   }
-  void store(Value address, Value value);
-  Value load(Value address, Type type);
+  /// Words of shared memory at offsets from addresses, some in one text: a
+  /// text costs LLVM as much as ten instructions in it.
+  struct Words {
+    SmallVector<Value> addresses;
+    SmallVector<int64_t> offsets;
+  };
+  static constexpr size_t mostWords = 16;
+  /// The registers of a value, `from` where it begins.
+  Words wordsOf(Value from, Type type, int64_t count);
+  void store(const Words &words, const Values &values);
+  Values load(const Words &words, Type type);
 
   KernelContext &k;
   Emitter &e;
@@ -201,20 +210,58 @@ StatesOfWarps::StatesOfWarps(KernelContext &k, MergeStatesOp op,
   laneOffset = e.shl(k.lane, 2);
 }
 
-void StatesOfWarps::store(Value address, Value value) {
-  Value bits = value.getType() == e.i1
-                   ? LLVM::ZExtOp::create(e.b, e.loc, e.i32, value)
-                   : e.bitcast(value, e.i32);
-  e.assembly("st.shared::cta.b32 [$0], $1;", "r,r,~{memory}", {address, bits});
+StatesOfWarps::Words StatesOfWarps::wordsOf(Value from, Type type,
+                                            int64_t count) {
+  Words words;
+  bool isVec = isa<VecType>(type);
+  Value lanes = isVec ? Value() : e.add(from, laneOffset);
+  for (int64_t key = 0; key < count; ++key) {
+    words.addresses.push_back(isVec ? elementAt(from, key) : lanes);
+    words.offsets.push_back(isVec ? 0 : key * registerBytes);
+  }
+  return words;
 }
 
-Value StatesOfWarps::load(Value address, Type type) {
-  Value bits = e.assembly("ld.shared::cta.b32 $0, [$1];", "=r,r,~{memory}",
-                          {address}, e.i32)
-                   .front();
-  if (type == e.i1)
-    return e.icmp(LLVM::ICmpPredicate::ne, bits, e.c32(0));
-  return e.bitcast(bits, type);
+void StatesOfWarps::store(const Words &words, const Values &values) {
+  for (size_t first = 0; first < values.size(); first += mostWords) {
+    std::string text, constraints;
+    SmallVector<Value> inputs;
+    for (size_t i = first; i < std::min(first + mostWords, values.size());
+         ++i) {
+      std::string number = std::to_string(inputs.size());
+      text += "st.shared::cta.b32 [$" + number + "+" +
+              std::to_string(words.offsets[i]) + "], $" +
+              std::to_string(inputs.size() + 1) + ";\n";
+      Value bits = values[i].getType() == e.i1
+                       ? LLVM::ZExtOp::create(e.b, e.loc, e.i32, values[i])
+                       : e.bitcast(values[i], e.i32);
+      inputs.append({words.addresses[i], bits});
+      constraints += "r,r,";
+    }
+    e.assembly(text, constraints + "~{memory}", inputs);
+  }
+}
+
+Values StatesOfWarps::load(const Words &words, Type type) {
+  Values values;
+  for (size_t first = 0; first < words.addresses.size(); first += mostWords) {
+    auto some =
+        ArrayRef<Value>(words.addresses).slice(first).take_front(mostWords);
+    std::string text, outs, ins;
+    for (size_t i = 0; i < some.size(); ++i) {
+      text += "ld.shared::cta.b32 $" + std::to_string(i) + ", [$" +
+              std::to_string(some.size() + i) + "+" +
+              std::to_string(words.offsets[first + i]) + "];\n";
+      outs += "=&r,";
+      ins += "r,";
+    }
+    for (Value bits : e.assembly(text, outs + ins + "~{memory}", some,
+                                 SmallVector<Type>(some.size(), e.i32)))
+      values.push_back(type == e.i1
+                           ? e.icmp(LLVM::ICmpPredicate::ne, bits, e.c32(0))
+                           : e.bitcast(bits, type));
+  }
+  return values;
 }
 
 void StatesOfWarps::sync() {
@@ -226,42 +273,28 @@ void StatesOfWarps::sync() {
 void StatesOfWarps::write(const MergeState &mine) {
   Value to = e.add(scratch, e.mul(k.role.warpInRole, bytes));
   for (auto [stat, offset] : llvm::zip_equal(mine.stats, statOffsets))
-    for (auto [key, value] : llvm::enumerate(stat))
-      store(elementAt(e.add(to, offset), key), value);
+    store(wordsOf(e.add(to, offset), axis, stat.size()), stat);
   for (auto [i, values] : llvm::enumerate(mine.values))
-    for (auto [key, value] : llvm::enumerate(values)) {
-      Value at = e.add(to, valueOffsets[i]);
-      bool isVec = isa<VecType>(op.getValues()[i].getType());
-      store(isVec ? elementAt(at, key)
-                  : e.add(e.add(at, laneOffset), key * registerBytes),
-            value);
-    }
+    store(wordsOf(e.add(to, valueOffsets[i]), op.getValues()[i].getType(),
+                  values.size()),
+          values);
 }
 
 MergeState StatesOfWarps::read(int64_t warp) {
   MergeState state;
   Value from = e.add(scratch, warp * bytes);
-  for (int64_t offset : statOffsets) {
-    Values &stat = state.stats.emplace_back();
-    for (int64_t key = 0, n = k.registerCount(axis); key < n; ++key)
-      stat.push_back(
-          load(elementAt(e.add(from, offset), key), axis.getElementType()));
-  }
+  for (int64_t offset : statOffsets)
+    state.stats.push_back(
+        load(wordsOf(e.add(from, offset), axis, k.registerCount(axis)),
+             axis.getElementType()));
   TypeRange types =
       TypeRange(op.getResultTypes()).drop_front(statOffsets.size());
   for (auto [i, type] : llvm::enumerate(types)) {
-    Values &value = state.values.emplace_back();
     int64_t n = k.registerCount(type);
-    bool isVec = isa<VecType>(type);
-    bool isSplit = type != op.getValues()[i].getType();
     Value at = e.add(from, valueOffsets[i]);
-    if (!isVec)
-      at = e.add(at, laneOffset);
-    if (isSplit)
+    if (type != op.getValues()[i].getType())
       at = e.add(at, e.mul(k.role.warpInRole, n * registerBytes));
-    for (int64_t key = 0; key < n; ++key)
-      value.push_back(load(
-          isVec ? elementAt(at, key) : e.add(at, key * registerBytes), e.f32));
+    state.values.push_back(load(wordsOf(at, type, n), e.f32));
   }
   return state;
 }
