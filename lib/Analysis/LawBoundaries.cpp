@@ -33,7 +33,7 @@ void LawChecker::shiftUnits(ArrayRef<Scalar> from, ArrayRef<Scalar> to) {
 void LawChecker::trace(Probe &probe) {
   algebra.params = probe.params;
   probe.distances.clear();
-  algebra.distances = &probe.distances;
+  algebra.setDistances(&probe.distances);
   Scalars x = stateOf(probe.keys[0]), y = stateOf(probe.keys[1]);
   Scalars a = carrier(x), b = carrier(y), c = algebra.combine(a, b);
   if (algebra.kind == MonoidKind::cocycle && algebra.numStats) {
@@ -47,7 +47,7 @@ void LawChecker::trace(Probe &probe) {
     algebra.gate(a);
     algebra.gate(c);
   }
-  algebra.distances = nullptr;
+  algebra.setDistances(nullptr);
   if (!finalize)
     return;
   Scalars arguments = algebra.multiply(x, y), outputs;
@@ -171,7 +171,7 @@ bool LawChecker::checkBoundaries() {
 SmallVector<double, 8> LawChecker::distancesOf(ArrayRef<Scalar> a,
                                                ArrayRef<Scalar> b) {
   SmallVector<double, 8> distances;
-  algebra.distances = &distances;
+  algebra.setDistances(&distances);
   Scalars x = carrier(a), y = carrier(b), c = algebra.combine(x, y);
   if (algebra.kind == MonoidKind::cocycle) {
     algebra.rescale(x, c);
@@ -183,7 +183,7 @@ SmallVector<double, 8> LawChecker::distancesOf(ArrayRef<Scalar> a,
   } else if (!algebra.isGeneral) {
     algebra.gate(c);
   }
-  algebra.distances = nullptr;
+  algebra.setDistances(nullptr);
   return distances;
 }
 

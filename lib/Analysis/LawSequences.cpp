@@ -64,7 +64,7 @@ bool LawChecker::agreeByNoise(ArrayRef<Scalar> want, ArrayRef<Scalar> got,
   Precision before = std::exchange(algebra.precision, Precision::F64);
   Scalars exact = evaluate(operands);
   SmallVector<double> spread(want.size(), 0.0);
-  algebra.noise = precision == Precision::F64 ? 1e-13 : 0x1p-22;
+  algebra.setNoise(precision == Precision::F64 ? 1e-13 : 0x1p-22);
   for (unsigned draw = 0; draw < numDraws; ++draw) {
     SmallVector<Scalars> moved(operands.begin(), operands.end());
     for (Scalars &state : moved)
@@ -78,7 +78,7 @@ bool LawChecker::agreeByNoise(ArrayRef<Scalar> want, ArrayRef<Scalar> got,
                       ? std::max(spread[i], std::fabs(x.f - exact[i].f))
                       : infinity;
   }
-  algebra.noise = 0.0;
+  algebra.setNoise(0.0);
   algebra.precision = before;
   for (auto [x, y, allowed] : llvm::zip(want, got, spread))
     if (!isClose(x.f, y.f, size, precision) &&

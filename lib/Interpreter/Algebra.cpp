@@ -16,6 +16,7 @@
 
 using namespace mlir;
 using ::attn::Algebra;
+using ::attn::Factors;
 using ::attn::RegionProgram;
 using ::attn::Scalar;
 using ::attn::Scalars;
@@ -83,12 +84,49 @@ FailureOr<Algebra> Algebra::compile(MonoidOp op) {
     llvm::append_range(algebra.constants, program->getFloatConstants());
     llvm::append_range(algebra.integerConstants,
                        program->getIntegerConstants());
+    algebra.hasLongRegion |= !program->hasFewRegisters();
     *into = std::move(*program);
   }
   assert(algebra.liftProgram && "the verifier asks for it");
   if (algebra.identityProgram)
     algebra.constantIdentity = algebra.identityProgram->getConstantResults();
+  algebra.isWatched = algebra.hasLongRegion;
+  if (algebra.rescaleProgram) {
+    algebra.numFactors = algebra.rescaleProgram->getNumResults();
+    RegionProgram fused = RegionProgram::fuse(
+        *algebra.combineProgram, *algebra.rescaleProgram, algebra.numStats);
+    if (fused.hasFewRegisters())
+      algebra.productProgram = std::move(fused);
+  }
   return algebra;
+}
+
+void Algebra::evaluateWatched(const RegionProgram &program, ArrayRef<Scalar> a,
+                              ArrayRef<Scalar> b, Scalar *results) const {
+  if (program.hasFewRegisters()) {
+    program.evaluateFew(a, b, params, results, precision, distances);
+  } else {
+    Scalars arguments(a), many;
+    llvm::append_range(arguments, b);
+    llvm::append_range(arguments, params);
+    program.evaluate(arguments, many, precision, /*read=*/nullptr, distances);
+    llvm::copy(many, results);
+  }
+  if (noise == 0.0)
+    return;
+  for (unsigned i = 0, e = program.getNumResults(); i < e; ++i)
+    if (program.isFloatResult(i))
+      results[i].f = disturb(results[i].f);
+}
+
+LLVM_ATTRIBUTE_NOINLINE double Algebra::disturb(double x) const {
+  if (x == std::trunc(x))
+    return x;
+  // SplitMix64: the same noise on every machine and in every run.
+  uint64_t z = (noiseState += 0x9E3779B97F4A7C15);
+  z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
+  z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
+  return x * (1.0 + noise * (double(z >> 11) * 0x1p-52 - 1.0));
 }
 
 void Algebra::shift(ArrayRef<Scalar> from, ArrayRef<Scalar> to,
@@ -100,43 +138,89 @@ void Algebra::shift(ArrayRef<Scalar> from, ArrayRef<Scalar> to,
   for (unsigned i = 0; i < numComponents; ++i)
     if (!isValue[i])
       units.push_back(components[i]);
-  units = call(*shiftProgram, {states, units});
+  units = call(*shiftProgram, states, units);
   for (unsigned i = 0, unit = 0; i < numComponents; ++i)
     if (!isValue[i])
       components[i] = units[unit++];
 }
 
-Scalars Algebra::multiply(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
-  if (isGeneral)
-    return combine(a, b);
-  ArrayRef<Scalar> ca = a.take_front(numStats), cb = b.take_front(numStats);
-  Scalars c = combine(ca, cb);
-  bool isMoved = kind == MonoidKind::cocycle && numStats;
-  Factors alpha = isMoved                      ? factorsFrom(ca, c)
-                  : kind == MonoidKind::suffix ? Factors{gate(cb)}
-                                               : Factors{1.0};
-  Factors beta = isMoved                      ? factorsFrom(cb, c)
-                 : kind == MonoidKind::prefix ? Factors{gate(ca)}
-                                              : Factors{1.0};
-  ArrayRef<Scalar> left = a.drop_front(numStats),
-                   right = b.drop_front(numStats);
-  Scalars leftShifted, rightShifted;
-  if (isMoved && hasShift) {
-    leftShifted = Scalars(left), rightShifted = Scalars(right);
-    shift(ca, c, leftShifted);
-    shift(cb, c, rightShifted);
-    left = leftShifted, right = rightShifted;
+Factors Algebra::rescaleEach(ArrayRef<Scalar> from, ArrayRef<Scalar> to) const {
+  Factors factors;
+  for (Scalar factor : call(*rescaleProgram, from, to))
+    factors.push_back(factor.f);
+  return factors;
+}
+
+bool Algebra::isComputedIdentity(ArrayRef<Scalar> c) const {
+  return isEqual(c, identity());
+}
+
+void Algebra::scaleFrom(ArrayRef<Scalar> from, ArrayRef<Scalar> to,
+                        Scalar *factors) const {
+  if (isIdentity(from))
+    std::fill_n(factors, numFactors, Scalar::ofFloat(0.0));
+  else if (rescaleProgram)
+    evaluate(*rescaleProgram, from, to, factors);
+}
+
+void Algebra::evaluateFactors(ArrayRef<Scalar> a, ArrayRef<Scalar> b,
+                              Scalar *numbers) const {
+  Scalar *alpha = numbers + numStats, *beta = alpha + numFactors;
+  combineInto(a, b, numbers);
+  alpha->f = beta->f = 1.0;
+  ArrayRef<Scalar> c(numbers, numStats);
+  if (kind == MonoidKind::cocycle && numStats) {
+    scaleFrom(a, c, alpha);
+    scaleFrom(b, c, beta);
+  } else if (kind == MonoidKind::suffix) {
+    alpha->f = gate(b);
+  } else if (kind == MonoidKind::prefix) {
+    beta->f = gate(a);
+  } else if (kind == MonoidKind::affine) {
+    std::tie(alpha->f, beta->f) = factorsOf(a, b);
   }
-  if (kind == MonoidKind::affine)
-    std::tie(alpha[0], beta[0]) = factorsOf(ca, cb);
+}
+
+void Algebra::multiplyInto(ArrayRef<Scalar> a, ArrayRef<Scalar> b,
+                           Scalar *product) const {
+  if (isGeneral)
+    return combineInto(a, b, product);
+  // The statistics, and what scales the components of either.
+  SmallVector<Scalar, 16> numbers;
+  numbers.resize_for_overwrite(numStats + 2 * numFactors);
+  Scalar *alpha = numbers.data() + numStats, *beta = alpha + numFactors;
+  ArrayRef<Scalar> ca(a.data(), numStats), cb(b.data(), numStats);
+  if (productProgram && !isWatched) {
+    productProgram->evaluateFew(ca, cb, params, numbers.data(), precision);
+    if (isIdentity(ca))
+      std::fill(alpha, beta, Scalar::ofFloat(0.0));
+    if (isIdentity(cb))
+      std::fill(beta, numbers.end(), Scalar::ofFloat(0.0));
+  } else {
+    evaluateFactors(ca, cb, numbers.data());
+  }
+  const Scalar *left = a.data() + numStats, *right = b.data() + numStats;
+  std::optional<Scalars> shifted;
+  if (hasShift) {
+    ArrayRef<Scalar> c(numbers.data(), numStats);
+    shifted.emplace(left, left + numComponents);
+    shifted->append(right, right + numComponents);
+    left = shifted->data(), right = left + numComponents;
+    shift(ca, c, MutableArrayRef(*shifted).take_front(numComponents));
+    shift(cb, c, MutableArrayRef(*shifted).drop_front(numComponents));
+  }
+  for (unsigned i = 0; i < numStats; ++i)
+    *product++ = numbers[i];
   auto times = [&](double factor, double x) {
     return factor == 0.0 ? 0.0 : settled(factor * x);
   };
-  for (unsigned i = 0; i < numComponents; ++i) {
-    double sum = times(alpha.of(i), left[i].f) + times(beta.of(i), right[i].f);
-    c.push_back(Scalar::ofFloat(settled(sum)));
+  // One factor, or one for each.
+  size_t step = numFactors > 1;
+  for (unsigned i = 0, e = numComponents; i < e; ++i) {
+    double sum = times(alpha[i * step].f, left[i].f) +
+                 times(beta[i * step].f, right[i].f);
+    product[i].f = settled(sum);
   }
-  return c;
 }
 
 Scalars Algebra::stateOf(ArrayRef<double> scores, ArrayRef<double> values,
@@ -156,13 +240,6 @@ Scalars Algebra::emptyState() const {
   if (!isGeneral)
     state.append(numComponents, Scalar::ofFloat(0.0));
   return state;
-}
-
-bool Algebra::isEqual(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
-  for (size_t i = 0; i < a.size(); ++i)
-    if (isFloat[i] ? a[i].f != b[i].f : a[i].i != b[i].i)
-      return false;
-  return true;
 }
 
 double Algebra::sizeOf(ArrayRef<Scalar> state) const {

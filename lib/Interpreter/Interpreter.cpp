@@ -13,6 +13,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Operation.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/Sequence.h"
 #include "llvm/ADT/SmallVectorExtras.h"
 #include "llvm/ADT/StringMap.h"
 #include "llvm/ADT/bit.h"
@@ -23,6 +24,13 @@
 using namespace ::attn;
 using namespace mlir;
 
+/// Other compilers make a jump of such a call where they optimize.
+#ifdef __clang__
+#define ATTN_MUSTTAIL [[clang::musttail]]
+#else
+#define ATTN_MUSTTAIL
+#endif
+
 namespace {
 enum Opcode : uint16_t {
 #define FLOAT(opcode, operation, value) opcode,
@@ -30,6 +38,9 @@ enum Opcode : uint16_t {
 #define INT(opcode, operation, value) opcode,
 #define CONVERT(opcode, operation) opcode,
 #include "Opcodes.def"
+  Result, // The result `destination` is register `a`.
+  Last,   // So it is, and nothing follows.
+  End
 };
 
 /// The result of an operation that defines none (division by zero, a shift by
@@ -120,6 +131,12 @@ llvm::FailureOr<RegionProgram::Format> RegionProgram::getFormat(Type type) {
   return failure();
 }
 
+/// Of what distances tell.
+static bool isComparison(Opcode opcode) {
+  return llvm::is_contained(
+      {CmpF, CmpI, MaximumF, MinimumF, MaxNumF, MinNumF, AbsF}, opcode);
+}
+
 struct RegionProgram::Compiler {
   RegionProgram program;
   llvm::DenseMap<Value, uint16_t> registers;
@@ -172,7 +189,9 @@ LogicalResult RegionProgram::Compiler::addOperation(Operation &op) {
     if (auto compare = dyn_cast<arith::CmpIOp>(op))
       instruction.extra = static_cast<uint16_t>(compare.getPredicate());
   }
-  program.instructions.push_back(instruction);
+  if (isComparison(found->second))
+    program.comparisons.push_back(program.instructions[0].size());
+  program.instructions[0].push_back(instruction);
   return success();
 }
 
@@ -182,7 +201,9 @@ void RegionProgram::Compiler::collectConstants(
     Block &block, const std::vector<bool> &isConstant) {
   SmallVector<Scalar, 64> values(program.numRegisters, Scalar::ofInt(0));
   llvm::copy(program.constants, values.begin() + program.numArguments);
-  program.run</*RoundEach=*/true>(values, /*read=*/nullptr);
+  SmallVector<Scalar> results(program.getNumResults());
+  program.run(values.data(), results.data(), Precision::F32,
+              /*tensors=*/nullptr);
   bool castsBits = llvm::any_of(
       block, [](Operation &op) { return isa<arith::BitcastOp>(op); });
   for (Operation &op : block.without_terminator()) {
@@ -247,9 +268,8 @@ FailureOr<RegionProgram> RegionProgram::compile(Region &region) {
       return isConstant[compiler.registers[operand]];
     }));
     compiler.registers[op.getResult(0)] = program.numRegisters;
-    program.instructions.back().destination = program.numRegisters++;
+    program.instructions[0].back().destination = program.numRegisters++;
   }
-  compiler.collectConstants(block, isConstant);
   for (Value result : block.back().getOperands()) {
     auto it = compiler.registers.find(result);
     if (it == compiler.registers.end())
@@ -258,6 +278,67 @@ FailureOr<RegionProgram> RegionProgram::compile(Region &region) {
     program.resultRegisters.push_back(it->second);
     program.floatResults.push_back(isa<FloatType>(result.getType()));
   }
+  program.finishInstructions();
+  compiler.collectConstants(block, isConstant);
+  return program;
+}
+
+void RegionProgram::finishInstructions() {
+  numUsualArguments = constants.empty() ? numArguments : mostRegisters;
+  auto &[inF64, inF32] = instructions;
+  for (auto [i, place] : llvm::enumerate(resultRegisters)) {
+    Instruction result = {};
+    result.opcode = Result;
+    result.destination = i;
+    result.a = place;
+    inF64.push_back(result);
+  }
+  if (resultRegisters.empty())
+    inF64.push_back({});
+  inF64.back().opcode = resultRegisters.empty() ? End : Last;
+  inF32 = inF64;
+  for (Instruction &in : inF64)
+    in.evaluate = in.choose(Precision::F64);
+  for (Instruction &in : inF32)
+    in.evaluate = in.choose(Precision::F32);
+}
+
+void RegionProgram::append(const RegionProgram &other,
+                           ArrayRef<uint16_t> arguments, unsigned constant) {
+  assert(other.indexRegisters.empty() && "no operands but registers");
+  SmallVector<uint16_t> places(arguments.take_front(other.numArguments));
+  for (unsigned i = 0; i < other.constants.size(); ++i)
+    places.push_back(constant + i);
+  for (Instruction in : other.instructions[0]) {
+    if (in.opcode >= Result)
+      break;
+    in.a = places[in.a], in.b = places[in.b], in.c = places[in.c];
+    in.destination = numRegisters++;
+    places.push_back(in.destination);
+    instructions[0].push_back(in);
+  }
+  for (uint16_t place : other.resultRegisters)
+    resultRegisters.push_back(places[place]);
+}
+
+RegionProgram RegionProgram::fuse(const RegionProgram &combine,
+                                  const RegionProgram &rescale, unsigned size) {
+  RegionProgram program;
+  program.numArguments = std::max(combine.numArguments, rescale.numArguments);
+  program.constants = combine.constants;
+  llvm::append_range(program.constants, rescale.constants);
+  program.numRegisters = program.numArguments + program.constants.size();
+  SmallVector<uint16_t> arguments =
+      llvm::to_vector(llvm::seq<uint16_t>(0, program.numArguments));
+  program.append(combine, arguments, program.numArguments);
+  // Of the second list c becomes the place, of the first a and then b.
+  SmallVector<uint16_t> second(arguments);
+  llvm::copy(program.resultRegisters, second.begin() + size);
+  unsigned constant = program.numArguments + combine.constants.size();
+  program.append(rescale, second, constant);
+  std::copy_n(arguments.begin() + size, size, second.begin());
+  program.append(rescale, second, constant);
+  program.finishInstructions();
   return program;
 }
 
@@ -343,8 +424,17 @@ static int64_t toInteger(double value, double low, double high) {
   return value < 0 ? int64_t(value) : int64_t(uint64_t(value));
 }
 
-/// What instructions do beside one operation of C++: numbers in other formats.
-template <bool RoundEach> struct RegionProgram::Arithmetic {
+Scalar RegionProgram::Tensors::extract(const Instruction &in,
+                                       const Scalar *registers) const {
+  SmallVector<int64_t, 4> indices;
+  for (uint16_t place : indexRegisters.slice(in.extra, in.b))
+    indices.push_back(registers[place].i);
+  return read(in.a, indices);
+}
+
+/// What instructions do. Floats are rounded to `RoundTo`: F64, not at all; F16,
+/// to a half, of which the instruction says which.
+template <RegionProgram::Format RoundTo> struct RegionProgram::Arithmetic {
   static unsigned bitsOf(Format format) {
     constexpr unsigned bits[] = {64, 32, 16, 16, 1, 8, 16, 32, 64};
     return bits[static_cast<unsigned>(format)];
@@ -361,15 +451,11 @@ template <bool RoundEach> struct RegionProgram::Arithmetic {
     return int64_t(value << (64 - bits)) >> (64 - bits);
   }
 
-  static double roundTo(double value, Format format) {
-    if (RoundEach && format == Format::F32)
-      return static_cast<float>(value);
-    return format <= Format::F32 ? value : roundToHalf(value, format);
-  }
-  LLVM_ATTRIBUTE_NOINLINE static double roundToHalf(double value,
-                                                    Format format) {
-    return format == Format::F16 ? support::roundToF16(value)
-                                 : support::roundToBF16(value);
+  static double rounded(double value, [[maybe_unused]] Format format) {
+    if constexpr (RoundTo == Format::F16)
+      return format == Format::F16 ? support::roundToF16(value)
+                                   : support::roundToBF16(value);
+    return RoundTo == Format::F32 ? double(static_cast<float>(value)) : value;
   }
 
   /// The bits of one format as another.
@@ -406,11 +492,11 @@ template <bool RoundEach> struct RegionProgram::Arithmetic {
     switch (static_cast<Opcode>(in.opcode)) {
     case SIToFP:
       result.f =
-          roundTo(double(in.operand == Format::I1 ? -x.i : x.i), in.format);
+          rounded(double(in.operand == Format::I1 ? -x.i : x.i), in.format);
       break;
     case UIToFP:
       result.f =
-          roundTo(double(zeroExtended(x.i, bitsOf(in.operand))), in.format);
+          rounded(double(zeroExtended(x.i, bitsOf(in.operand))), in.format);
       break;
     case FPToSI:
       result.i = wrap(
@@ -444,105 +530,120 @@ template <bool RoundEach> struct RegionProgram::Arithmetic {
                            bits == 1 ? -y.i : y.i, zeroExtended(x.i, bits),
                            zeroExtended(y.i, bits));
   }
-};
 
-template <bool RoundEach>
-void RegionProgram::run(MutableArrayRef<Scalar> registers,
-                        ReadTensor read) const {
-  using A = Arithmetic<RoundEach>;
-  for (const Instruction &in : instructions) {
-    Scalar result;
-    Scalar &x = registers[in.a], &y = registers[in.b], &z = registers[in.c];
-    switch (static_cast<Opcode>(in.opcode)) {
+// An instruction goes on to the next without a return: no loop around them has
+// to keep anything.
+#define EVALUATE(opcode)                                                       \
+  static void evaluate##opcode(const Instruction *in, Scalar *registers,       \
+                               Scalar *results, const Tensors *tensors)
+#define NEXT                                                                   \
+  ATTN_MUSTTAIL return in[1].evaluate(in + 1, registers, results, tensors)
+
 #define FLOAT(opcode, operation, value)                                        \
-  case opcode: {                                                               \
-    [[maybe_unused]] double a = x.f, b = y.f, c = z.f;                         \
-    result.f = A::roundTo(value, in.format);                                   \
-    break;                                                                     \
+  EVALUATE(opcode) {                                                           \
+    [[maybe_unused]] double a = registers[in->a].f, b = registers[in->b].f,    \
+                            c = registers[in->c].f;                            \
+    registers[in->destination].f = rounded(value, in->format);                 \
+    NEXT;                                                                      \
   }
 #define TEST(opcode, operation, value)                                         \
-  case opcode: {                                                               \
-    double a = x.f;                                                            \
-    result.i = value;                                                          \
-    break;                                                                     \
+  EVALUATE(opcode) {                                                           \
+    double a = registers[in->a].f;                                             \
+    registers[in->destination].i = value;                                      \
+    NEXT;                                                                      \
   }
 #define INT(opcode, operation, value)                                          \
-  case opcode: {                                                               \
-    unsigned bits = A::bitsOf(in.format);                                      \
+  EVALUATE(opcode) {                                                           \
+    Scalar x = registers[in->a], y = registers[in->b];                         \
+    unsigned bits = bitsOf(in->format);                                        \
     /* A one-bit integer is 0 or -1 where signs count. */                      \
     [[maybe_unused]] int64_t a = bits == 1 ? -x.i : x.i,                       \
                              b = bits == 1 ? -y.i : y.i;                       \
-    [[maybe_unused]] uint64_t ua = A::zeroExtended(x.i, bits),                 \
-                              ub = A::zeroExtended(y.i, bits);                 \
-    result.i = A::wrap(static_cast<uint64_t>(value), bits);                    \
-    break;                                                                     \
+    [[maybe_unused]] uint64_t ua = zeroExtended(x.i, bits),                    \
+                              ub = zeroExtended(y.i, bits);                    \
+    registers[in->destination].i = wrap(static_cast<uint64_t>(value), bits);   \
+    NEXT;                                                                      \
   }
 #define CONVERT(opcode, operation)
 #include "Opcodes.def"
+
+  EVALUATE(Other) {
+    Scalar x = registers[in->a], y = registers[in->b], result;
+    switch (static_cast<Opcode>(in->opcode)) {
     case FPowI:
-      result.f = A::roundTo(std::pow(x.f, double(y.i)), in.format);
-      break;
-    case SIToFP:
-    case UIToFP:
-    case FPToSI:
-    case FPToUI:
-    case ExtSI:
-    case IndexCast:
-    case ExtUI:
-    case IndexCastUI:
-    case TruncI:
-      result = A::convert(in, x);
+      result.f = rounded(std::pow(x.f, double(y.i)), in->format);
       break;
     case Bitcast:
-      result = A::bitcastTo(x, in.operand, in.format);
+      result = bitcastTo(x, in->operand, in->format);
       break;
     case CmpF:
-      result.i = compareFloats(in.extra, x.f, y.f);
+      result.i = compareFloats(in->extra, x.f, y.f);
       break;
     case CmpI:
-      result.i = A::compare(in, x, y);
+      result.i = compare(*in, x, y);
       break;
     case Select:
-      result = x.i ? y : z;
+      result = x.i ? y : registers[in->c];
       break;
-    case Extract: {
-      SmallVector<int64_t, 4> indices;
-      for (unsigned i = 0; i < in.b; ++i)
-        indices.push_back(registers[indexRegisters[in.extra + i]].i);
-      result = read ? read(in.a, indices) : Scalar::ofInt(0);
+    case Extract:
+      result = tensors ? tensors->extract(*in, registers) : Scalar::ofInt(0);
+      break;
+    default:
+      result = convert(*in, x);
       break;
     }
-    }
-    registers[in.destination] = result;
+    registers[in->destination] = result;
+    NEXT;
   }
+
+  EVALUATE(Result) {
+    results[in->destination] = registers[in->a];
+    NEXT;
+  }
+  EVALUATE(Last) { results[in->destination] = registers[in->a]; }
+  EVALUATE(End) {}
+#undef EVALUATE
+#undef NEXT
+};
+
+template <RegionProgram::Format RoundTo>
+RegionProgram::Evaluate RegionProgram::Instruction::choose() const {
+  using A = Arithmetic<RoundTo>;
+  static constexpr Evaluate all[] = {
+#define FLOAT(opcode, operation, value) A::evaluate##opcode,
+#define TEST(opcode, operation, value) A::evaluate##opcode,
+#define INT(opcode, operation, value) A::evaluate##opcode,
+#define CONVERT(opcode, operation) A::evaluateOther,
+#include "Opcodes.def"
+      A::evaluateResult, A::evaluateLast, A::evaluateEnd};
+  return all[opcode];
+}
+
+RegionProgram::Evaluate
+RegionProgram::Instruction::choose(Precision precision) const {
+  if (format == Format::F16 || format == Format::BF16)
+    return choose<Format::F16>();
+  return precision == Precision::F32 && format == Format::F32
+             ? choose<Format::F32>()
+             : choose<Format::F64>();
 }
 
 /// Every value has a register of its own, which it keeps.
-void RegionProgram::appendDistances(ArrayRef<Scalar> registers,
+void RegionProgram::appendDistances(const Scalar *registers,
                                     SmallVectorImpl<double> &distances) const {
-  for (const Instruction &in : instructions) {
+  for (uint16_t place : comparisons) {
+    const Instruction &in = instructions[0][place];
     Scalar x = registers[in.a], y = registers[in.b];
-    switch (static_cast<Opcode>(in.opcode)) {
-    case CmpF:
-    case MaximumF:
-    case MinimumF:
-    case MaxNumF:
-    case MinNumF:
-      distances.push_back(x.f - y.f);
-      break;
-    case AbsF:
+    if (in.opcode == AbsF) {
       distances.push_back(x.f);
-      break;
-    case CmpI: {
+    } else if (in.opcode == CmpI) {
       bool isUnsigned = in.extra >= uint16_t(arith::CmpIPredicate::ult);
       bool is32 = in.operand == Format::I32;
       distances.push_back(isUnsigned && is32
                               ? double(uint32_t(x.i)) - double(uint32_t(y.i))
                               : double(x.i) - double(y.i));
-      break;
-    }
-    default:
-      break;
+    } else {
+      distances.push_back(x.f - y.f);
     }
   }
 }
@@ -552,20 +653,24 @@ void RegionProgram::evaluate(ArrayRef<Scalar> arguments,
                              Precision precision, ReadTensor read,
                              SmallVectorImpl<double> *distances) const {
   assert(arguments.size() >= numArguments && "one scalar for each argument");
-  Registers registers = makeRegisters();
+  SmallVector<Scalar, 64> registers;
+  registers.resize_for_overwrite(numRegisters);
   // What is too many is ignored.
-  std::copy_n(arguments.begin(), numArguments, registers.begin());
-  evaluateOn(registers, precision, read, distances);
-  results.resize_for_overwrite(resultRegisters.size());
-  for (unsigned i = 0; i < results.size(); ++i)
-    results[i] = getResult(registers, i);
+  llvm::copy(constants,
+             std::copy_n(arguments.begin(), numArguments, registers.begin()));
+  results.resize_for_overwrite(getNumResults());
+  Tensors tensors = {read, indexRegisters};
+  run(registers.data(), results.data(), precision, read ? &tensors : nullptr);
+  if (distances)
+    appendDistances(registers.data(), *distances);
 }
 
 std::optional<SmallVector<Scalar, 8>>
 RegionProgram::getConstantResults() const {
   bool usesArguments = llvm::any_of(
       resultRegisters, [&](unsigned place) { return place < numArguments; });
-  if (!instructions.empty() || usesArguments)
+  bool usesOperations = instructions[0].front().opcode < Result;
+  if (usesOperations || usesArguments)
     return std::nullopt;
   return llvm::map_to_vector<8>(resultRegisters, [&](unsigned place) {
     return constants[place - numArguments];

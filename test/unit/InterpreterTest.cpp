@@ -16,6 +16,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Transforms/Passes.h"
 
+#include <array>
 #include <cmath>
 #include <random>
 
@@ -237,7 +238,7 @@ TEST_F(Interpreter, TellsConstantsThatAreComputed) {
   EXPECT_TRUE(llvm::is_contained(program->getIntegerConstants(), 1431655765));
 }
 
-TEST_F(Interpreter, EvaluatesOnRegisters) {
+TEST_F(Interpreter, EvaluatesListsOfArguments) {
   auto module = parse("func.func @f(%a: f32, %b: f32) -> (f32, f32) {\n"
                       "%two = arith.constant 2.0 : f32\n"
                       "%d = arith.mulf %a, %two : f32\n"
@@ -247,16 +248,94 @@ TEST_F(Interpreter, EvaluatesOnRegisters) {
   auto program = RegionProgram::compile(function.getBody());
   ASSERT_TRUE(succeeded(program));
   EXPECT_FALSE(program->getConstantResults());
-  RegionProgram::Registers registers = program->makeRegisters();
-  // The second time on the same registers: constants stay.
-  for (double a : {5.0, 7.0}) {
-    registers[0] = Scalar::ofFloat(a);
-    registers[1] = Scalar::ofFloat(4.0);
-    program->evaluateOn(registers, Precision::F64);
-    ASSERT_EQ(program->getNumResults(), 2u);
-    EXPECT_EQ(program->getResult(registers, 0).f, 2.0 * a - 4.0);
-    EXPECT_EQ(program->getResult(registers, 1).f, 2.0 * a);
+  ASSERT_EQ(program->getNumResults(), 2u);
+  ASSERT_TRUE(program->hasFewRegisters());
+  Scalar ab[] = {Scalar::ofFloat(5.0), Scalar::ofFloat(4.0)};
+  llvm::ArrayRef<Scalar> all(ab), a = all.take_front(), b = all.drop_front();
+  // The last list is left out where the others are enough.
+  using Lists = std::array<llvm::ArrayRef<Scalar>, 3>;
+  for (auto [x, y, z] : {Lists{a, b, {}}, Lists{a, {}, b}, Lists{all, {}, a}}) {
+    Scalar results[2];
+    program->evaluateFew(x, y, z, results, Precision::F64);
+    EXPECT_EQ(results[0].f, 6.0);
+    EXPECT_EQ(results[1].f, 10.0);
   }
+  // Results may be in the place of arguments.
+  program->evaluateFew(ab, {}, {}, ab, Precision::F64);
+  EXPECT_EQ(ab[0].f, 6.0);
+  EXPECT_EQ(ab[1].f, 10.0);
+}
+
+// Products are made by one program, where nothing watches, and else region by
+// region: of constants, params and a factor for each component.
+TEST_F(Interpreter, ProductsAreWhatTheRegionsGive) {
+  auto module = parse("attn.monoid @m cocycle stats(f32, f32)\n"
+                      "    components(value, unit) params(f32) {\n"
+                      "  identity {\n"
+                      "  ^bb0(%p: f32):\n"
+                      "    %n = arith.constant 0xFF800000 : f32\n"
+                      "    %z = arith.constant 0.0 : f32\n"
+                      "    attn.yield %n, %z : f32, f32\n"
+                      "  }\n"
+                      "  combine {\n"
+                      "  ^bb0(%a: f32, %c: f32, %b: f32, %d: f32, %p: f32):\n"
+                      "    %two = arith.constant 2.0 : f32\n"
+                      "    %m = arith.maximumf %a, %b : f32\n"
+                      "    %s = arith.addf %c, %d : f32\n"
+                      "    %t = arith.mulf %s, %two : f32\n"
+                      "    attn.yield %m, %t : f32, f32\n"
+                      "  }\n"
+                      "  rescale {\n"
+                      "  ^bb0(%f: f32, %g: f32, %t: f32, %u: f32, %p: f32):\n"
+                      "    %three = arith.constant 3.0 : f32\n"
+                      "    %d = arith.subf %f, %t : f32\n"
+                      "    %q = arith.divf %d, %p : f32\n"
+                      "    %r = arith.divf %g, %three : f32\n"
+                      "    %h = arith.subf %r, %u : f32\n"
+                      "    attn.yield %q, %h : f32, f32\n"
+                      "  }\n"
+                      "  lift {\n"
+                      "  ^bb0(%s: f32, %p: f32):\n"
+                      "    %one = arith.constant 1.0 : f32\n"
+                      "    attn.yield %s, %p, %one, %s : f32, f32, f32, f32\n"
+                      "  }\n"
+                      "}\n");
+  auto algebra =
+      ::attn::Algebra::compile(*module->getOps<mlir::attn::MonoidOp>().begin());
+  ASSERT_TRUE(succeeded(algebra));
+  algebra->params = {Scalar::ofFloat(7.0)};
+  Scalars x = algebra->stateOf({0.75}, {5.0}, 0),
+          y = algebra->stateOf({1.25}, {-3.0}, 1);
+  for (Precision precision : {Precision::F64, Precision::F32})
+    for (const Scalars &left : {x, algebra->emptyState()}) {
+      algebra->precision = precision;
+      llvm::ArrayRef<Scalar> a = llvm::ArrayRef(left).take_front(2),
+                             b = llvm::ArrayRef(y).take_front(2);
+      Scalars want = algebra->combine(a, b);
+      ::attn::Factors alpha = algebra->factorsFrom(a, want),
+                      beta = algebra->factorsFrom(b, want);
+      auto rounded = [&](double number) {
+        return precision == Precision::F32 ? double(float(number)) : number;
+      };
+      for (unsigned i : {0, 1}) {
+        double sum = rounded(alpha.of(i) * left[2 + i].f) +
+                     rounded(beta.of(i) * y[2 + i].f);
+        want.push_back(Scalar::ofFloat(rounded(sum)));
+      }
+      Scalars got = algebra->multiply(left, y), inPlace(left);
+      algebra->multiplyInto(inPlace, y, inPlace.data());
+      llvm::SmallVector<double> distances;
+      algebra->setDistances(&distances);
+      Scalars watched = algebra->multiply(left, y);
+      algebra->setDistances(nullptr);
+      ASSERT_EQ(distances.size(), 1u);
+      EXPECT_EQ(distances[0], left[0].f - y[0].f);
+      for (unsigned i = 0; i < 4; ++i) {
+        EXPECT_EQ(got[i].f, want[i].f);
+        EXPECT_EQ(inPlace[i].f, want[i].f);
+        EXPECT_EQ(watched[i].f, want[i].f);
+      }
+    }
 }
 
 TEST_F(Interpreter, KnowsResultsThatAreConstants) {

@@ -17,7 +17,6 @@
 #include "attn/Interpreter/Interpreter.h"
 #include "llvm/ADT/STLExtras.h"
 
-#include <array>
 #include <cmath>
 #include <optional>
 #include <string>
@@ -57,35 +56,51 @@ public:
   Scalars identity() const {
     if (constantIdentity)
       return *constantIdentity;
-    return identityProgram ? call(*identityProgram, {}, /*exact=*/true)
-                           : Scalars();
+    Scalars result;
+    if (identityProgram)
+      identityProgram->evaluate(params, result, precision, /*read=*/nullptr,
+                                distances);
+    return result;
   }
   Scalars combine(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const {
-    return combineProgram ? call(*combineProgram, {a, b}) : Scalars();
+    return combineProgram ? call(*combineProgram, a, b) : Scalars();
+  }
+  /// The same where `result` points, which may be one of the two.
+  void combineInto(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b,
+                   Scalar *result) const {
+    if (combineProgram)
+      evaluate(*combineProgram, a, b, result);
   }
   /// Statistics, then weights; of a general monoid the state.
   Scalars lift(llvm::ArrayRef<double> scores, llvm::ArrayRef<double> values,
                int64_t position) const {
-    Scalars arguments;
+    size_t numResults = liftProgram->getNumResults();
+    // Arguments first.
+    Scalars state;
+    state.resize_for_overwrite(
+        std::max(scores.size() + values.size() + 1, numResults));
+    Scalar *next = state.data();
     for (double score : scores)
-      arguments.push_back(Scalar::ofFloat(score));
+      *next++ = Scalar::ofFloat(score);
     if (isGeneral) {
       for (double value : values)
-        arguments.push_back(Scalar::ofFloat(value));
-      arguments.push_back(Scalar::ofInt(position));
+        *next++ = Scalar::ofFloat(value);
+      *next++ = Scalar::ofInt(position);
     }
-    return call(*liftProgram, {arguments});
+    evaluate(*liftProgram, {state.data(), next}, {}, state.data());
+    state.truncate(numResults);
+    return state;
   }
   /// One factor for all components, or one for each; 1 where the region is
   /// absent.
   Factors rescale(llvm::ArrayRef<Scalar> from,
                   llvm::ArrayRef<Scalar> to) const {
-    if (!rescaleProgram)
-      return {1.0};
-    Factors factors;
-    evaluate(*rescaleProgram, {from, to},
-             [&](Scalar factor) { factors.push_back(factor.f); });
-    return factors;
+    if (numFactors > 1)
+      return rescaleEach(from, to);
+    Scalar factor = Scalar::ofFloat(1.0);
+    if (rescaleProgram)
+      evaluate(*rescaleProgram, from, to, &factor);
+    return {factor.f};
   }
   /// What a state's components become where its statistic moves, before they
   /// are scaled; from the identity as they are, of which nothing is left.
@@ -99,17 +114,16 @@ public:
   double gate(llvm::ArrayRef<Scalar> c) const {
     if (!gateProgram)
       return 1.0;
-    double result = 1.0;
-    evaluate(*gateProgram, {c}, [&](Scalar gate) { result = gate.f; });
-    return result;
+    Scalar gate;
+    evaluate(*gateProgram, c, {}, &gate);
+    return gate.f;
   }
   /// Of kind affine: what scales the first and the second state of a product.
   std::pair<double, double> factors(llvm::ArrayRef<Scalar> a,
                                     llvm::ArrayRef<Scalar> b) const {
-    Factors both;
-    evaluate(*factorsProgram, {a, b},
-             [&](Scalar factor) { both.push_back(factor.f); });
-    return {both[0], both[1]};
+    Scalar both[2];
+    evaluate(*factorsProgram, a, b, both);
+    return {both[0].f, both[1].f};
   }
   /// The same, 0 for a state that is the identity: that factor is not used.
   std::pair<double, double> factorsOf(llvm::ArrayRef<Scalar> a,
@@ -119,17 +133,31 @@ public:
   }
 
   /// The product of two whole states `c..., v...`.
-  Scalars multiply(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const;
+  Scalars multiply(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const {
+    Scalars product;
+    product.resize_for_overwrite(numStats + numComponents);
+    multiplyInto(a, b, product.data());
+    return product;
+  }
+  /// The same where `product` points, which may be one of the two.
+  void multiplyInto(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b,
+                    Scalar *product) const;
   /// The state of one key: its lift with the values multiplied in.
   Scalars stateOf(llvm::ArrayRef<double> scores, llvm::ArrayRef<double> values,
                   int64_t position) const;
   /// The identity with zero components.
   Scalars emptyState() const;
 
-  bool isEqual(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const;
+  bool isEqual(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b) const {
+    for (size_t i = 0; i < a.size(); ++i)
+      if (isFloat[i] ? a[i].f != b[i].f : a[i].i != b[i].i)
+        return false;
+    return true;
+  }
   bool isIdentity(llvm::ArrayRef<Scalar> c) const {
-    return constantIdentity ? isEqual(c, *constantIdentity)
-                            : isEqual(c, identity());
+    if (LLVM_LIKELY(constantIdentity.has_value()))
+      return isEqual(c, *constantIdentity);
+    return isComputedIdentity(c);
   }
   /// The largest magnitude in a state, but for infinities and the largest
   /// floats that stand for them.
@@ -152,73 +180,74 @@ public:
   /// Set by the trial.
   Precision precision = Precision::F64;
   Scalars params;
-  /// Where it is not 0, the float results of every call and every product are
-  /// moved by up to this much of themselves, as rounding errors might. Sums of
-  /// integers have none.
-  double noise = 0.0;
-
-  /// Moves a number as `noise` says.
-  double disturb(double x) const {
-    if (x == std::trunc(x))
-      return x;
-    // SplitMix64: the same noise on every machine and in every run.
-    uint64_t z = (noiseState += 0x9E3779B97F4A7C15);
-    z = (z ^ (z >> 30)) * 0xBF58476D1CE4E5B9;
-    z = (z ^ (z >> 27)) * 0x94D049BB133111EB;
-    return x * (1.0 + noise * (double(z >> 11) * 0x1p-52 - 1.0));
-  }
-
-  /// Where given, calls append what they compare: see RegionProgram::evaluate.
-  llvm::SmallVectorImpl<double> *distances = nullptr;
+  /// The float results of every call and every product are moved by up to so
+  /// much of themselves, as rounding errors might. Sums of integers have none.
+  void setNoise(double size) { watch(size, distances); }
+  /// Moves a number by noise.
+  double disturb(double x) const;
+  /// Calls append what they compare, where `list` is given: see
+  /// RegionProgram::evaluate.
+  void setDistances(llvm::SmallVectorImpl<double> *list) { watch(noise, list); }
 
 private:
-  /// On two lists of arguments, and the params; what is too many is ignored.
-  /// `take` is given one result after the other.
-  template <typename Take>
-  void evaluate(const RegionProgram &program,
-                std::array<llvm::ArrayRef<Scalar>, 2> arguments, Take take,
-                bool exact = false) const {
-    RegionProgram::Registers registers = program.makeRegisters();
-    Scalar *next = registers.data(), *last = next + program.getNumArguments();
-    auto append = [&](llvm::ArrayRef<Scalar> list) {
-      for (const Scalar *x = list.begin(); x != list.end() && next != last; ++x)
-        *next++ = *x;
-    };
-    append(arguments[0]);
-    append(arguments[1]);
-    append(params);
-    assert(next == last && "one scalar for each argument");
-    program.evaluateOn(registers, precision, /*read=*/nullptr, distances);
-    for (unsigned i = 0, e = program.getNumResults(); i < e; ++i) {
-      Scalar result = program.getResult(registers, i);
-      if (noise != 0.0 && !exact && program.isFloatResult(i))
-        result.f = disturb(result.f);
-      take(result);
-    }
+  void watch(double size, llvm::SmallVectorImpl<double> *list) {
+    noise = size;
+    distances = list;
+    isWatched = hasLongRegion || list || size != 0.0;
   }
-  Scalars call(const RegionProgram &program,
-               std::array<llvm::ArrayRef<Scalar>, 2> arguments,
-               bool exact = false) const {
+  /// On two lists of arguments, and the params where the region takes them.
+  /// Results may be in the place of arguments.
+  void evaluate(const RegionProgram &program, llvm::ArrayRef<Scalar> a,
+                llvm::ArrayRef<Scalar> b, Scalar *results) const {
+    if (LLVM_UNLIKELY(isWatched))
+      evaluateWatched(program, a, b, results);
+    else
+      program.evaluateFew(a, b, params, results, precision);
+  }
+  /// The same with noise and distances, and of a long region.
+  void evaluateWatched(const RegionProgram &program, llvm::ArrayRef<Scalar> a,
+                       llvm::ArrayRef<Scalar> b, Scalar *results) const;
+  /// Of two statistics theirs, and what scales the components of either, one
+  /// behind the other, as `productProgram` gives them.
+  void evaluateFactors(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b,
+                       Scalar *numbers) const;
+  /// `factorsFrom` in the place of factors 1.
+  void scaleFrom(llvm::ArrayRef<Scalar> from, llvm::ArrayRef<Scalar> to,
+                 Scalar *factors) const;
+  Factors rescaleEach(llvm::ArrayRef<Scalar> from,
+                      llvm::ArrayRef<Scalar> to) const;
+  bool isComputedIdentity(llvm::ArrayRef<Scalar> c) const;
+  Scalars call(const RegionProgram &program, llvm::ArrayRef<Scalar> a,
+               llvm::ArrayRef<Scalar> b) const {
     Scalars results;
-    evaluate(
-        program, arguments, [&](Scalar result) { results.push_back(result); },
-        exact);
+    results.resize_for_overwrite(program.getNumResults());
+    evaluate(program, a, b, results.data());
     return results;
   }
   /// A number of a product: disturbed, and rounded in float32.
   double settled(double x) const {
-    if (noise != 0.0)
+    if (LLVM_UNLIKELY(isWatched) && noise != 0.0)
       x = disturb(x);
     return precision == Precision::F32 ? static_cast<float>(x) : x;
   }
 
+  double noise = 0.0;
   mutable uint64_t noiseState = 0;
+  llvm::SmallVectorImpl<double> *distances = nullptr;
+  /// Some region has too many registers for a quick evaluation.
+  bool hasLongRegion = false;
+  /// Evaluations have to do with any of these.
+  bool isWatched = false;
+  /// Results of rescale.
+  unsigned numFactors = 1;
   /// The identity where it is written as constants, as almost always: every
   /// product asks for it.
   std::optional<Scalars> constantIdentity;
 
   std::optional<RegionProgram> identityProgram, combineProgram, rescaleProgram,
       shiftProgram, gateProgram, factorsProgram, liftProgram;
+  /// The statistics of a product and the factors of either state.
+  std::optional<RegionProgram> productProgram;
 };
 
 } // namespace attn

@@ -20,6 +20,7 @@
 #include "llvm/ADT/STLFunctionalExtras.h"
 #include "llvm/ADT/SmallVector.h"
 
+#include <array>
 #include <cstdint>
 #include <optional>
 #include <vector>
@@ -63,6 +64,11 @@ public:
   /// evaluated, if any. The region may be erased afterwards.
   static llvm::FailureOr<RegionProgram> compile(mlir::Region &region);
 
+  /// One program for c = combine(a, b), rescale(a, c) and rescale(b, c), where
+  /// a, b and c are of `size` numbers.
+  static RegionProgram fuse(const RegionProgram &combine,
+                            const RegionProgram &rescale, unsigned size);
+
   unsigned getNumArguments() const { return numArguments; }
   unsigned getNumResults() const { return resultRegisters.size(); }
   bool isFloatArgument(unsigned i) const { return floatArguments[i]; }
@@ -83,64 +89,101 @@ public:
                 Precision precision = Precision::F64, ReadTensor read = nullptr,
                 llvm::SmallVectorImpl<double> *distances = nullptr) const;
 
-  /// The same on registers, which hold the results afterwards: the arguments,
-  /// that a caller sets, and behind them the constants.
-  using Registers = llvm::SmallVector<Scalar, 64>;
-  Registers makeRegisters() const {
-    Registers registers;
-    registers.resize_for_overwrite(numRegisters);
-    // They are few: a loop is quicker than a copy of memory.
-    Scalar *next = registers.data() + numArguments;
-    for (Scalar constant : constants)
-      *next++ = constant;
-    return registers;
-  }
-  void evaluateOn(llvm::MutableArrayRef<Scalar> registers, Precision precision,
-                  ReadTensor read = nullptr,
-                  llvm::SmallVectorImpl<double> *distances = nullptr) const {
-    if (precision == Precision::F32)
-      run</*RoundEach=*/true>(registers, read);
-    else
-      run</*RoundEach=*/false>(registers, read);
+  /// The same, quicker, on arguments in lists, of which `c` may be left out.
+  /// There are few enough registers, and no tensors.
+  void evaluateFew(llvm::ArrayRef<Scalar> a, llvm::ArrayRef<Scalar> b,
+                   llvm::ArrayRef<Scalar> c, Scalar *results,
+                   Precision precision,
+                   llvm::SmallVectorImpl<double> *distances = nullptr) const {
+    Scalar registers[mostRegisters];
+    Scalar *next = copyFew(b, copyFew(a, registers));
+    if (next != registers + numUsualArguments) {
+      if (next != registers + numArguments)
+        next = copyFew(c, next);
+      assert(next == registers + numArguments &&
+             "one scalar for each argument");
+      copyFew(constants, next);
+    }
+    run(registers, results, precision, /*tensors=*/nullptr);
     if (distances)
       appendDistances(registers, *distances);
   }
-  Scalar getResult(llvm::ArrayRef<Scalar> registers, unsigned i) const {
-    return registers[resultRegisters[i]];
-  }
+  bool hasFewRegisters() const { return numRegisters <= mostRegisters; }
 
   /// The results of a region that is nothing but constants: no arguments change
   /// them, and no precision does.
   std::optional<llvm::SmallVector<Scalar, 8>> getConstantResults() const;
 
 private:
+  static constexpr unsigned mostRegisters = 64;
+
   /// Which arithmetic an instruction follows: the width of an integer, or the
   /// format that a float is rounded to.
   enum class Format : uint8_t { F64, F32, F16, BF16, I1, I8, I16, I32, I64 };
 
+  struct Instruction;
+  /// What instructions read elements of tensors with; without it they are 0.
+  struct Tensors {
+    ReadTensor read;
+    llvm::ArrayRef<uint16_t> indexRegisters;
+    Scalar extract(const Instruction &in, const Scalar *registers) const;
+  };
+  /// Evaluates an instruction and all that follow it.
+  using Evaluate = void (*)(const Instruction *in, Scalar *registers,
+                            Scalar *results, const Tensors *tensors);
   struct Instruction {
+    Evaluate evaluate;
     uint16_t opcode;
     Format format;  ///< Of the result; of the operands for comparisons.
     Format operand; ///< Of the operand, for conversions.
     uint16_t destination;
     uint16_t a, b, c;
     uint16_t extra; ///< A predicate, or the first entry of `indexRegisters`.
+
+    template <Format RoundTo> Evaluate choose() const;
+    Evaluate choose(Precision precision) const;
   };
 
+  /// Gives where the next one goes. They are few: one by one is quicker than
+  /// the copies of memory or of vectors that compilers make of such a loop.
+  static Scalar *copyFew(llvm::ArrayRef<Scalar> from, Scalar *to) {
+    const volatile Scalar *next = from.begin();
+#ifdef __clang__
+#pragma clang loop unroll(disable)
+#endif
+    for (; next != from.end(); ++next)
+      (to++)->i = next->i;
+    return to;
+  }
+
   struct Compiler;
-  template <bool RoundEach> struct Arithmetic;
-  template <bool RoundEach>
-  void run(llvm::MutableArrayRef<Scalar> registers, ReadTensor read) const;
-  void appendDistances(llvm::ArrayRef<Scalar> registers,
+  /// Appends another's operations and results; `arguments` are the registers
+  /// that it reads as such, and its constants are from `constant` on.
+  void append(const RegionProgram &other, llvm::ArrayRef<uint16_t> arguments,
+              unsigned constant);
+  void finishInstructions();
+  template <Format RoundTo> struct Arithmetic;
+  void run(Scalar *registers, Scalar *results, Precision precision,
+           const Tensors *tensors) const {
+    const Instruction *first = instructions[unsigned(precision)].data();
+    first->evaluate(first, registers, results, tensors);
+  }
+  void appendDistances(const Scalar *registers,
                        llvm::SmallVectorImpl<double> &distances) const;
   static llvm::FailureOr<Format> getFormat(mlir::Type type);
   static bool isFloat(Format format) { return format <= Format::BF16; }
 
   unsigned numArguments = 0;
+  /// The same where there are no constants; else more than there can be.
+  unsigned numUsualArguments = 0;
   /// Registers: arguments, then constants, then results of instructions.
   unsigned numRegisters = 0;
   std::vector<Scalar> constants;
-  std::vector<Instruction> instructions;
+  /// For either precision. Behind those of the region one for each result, and
+  /// one that ends the evaluation.
+  std::array<std::vector<Instruction>, 2> instructions;
+  /// Comparisons among the instructions.
+  std::vector<uint16_t> comparisons;
   std::vector<uint16_t> indexRegisters, resultRegisters;
   std::vector<double> floatConstants;
   std::vector<int64_t> integerConstants;
