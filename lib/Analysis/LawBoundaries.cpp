@@ -35,7 +35,8 @@ void LawChecker::trace(Probe &probe) {
   probe.distances.clear();
   algebra.setDistances(&probe.distances);
   Scalars x = stateOf(probe.keys[0]), y = stateOf(probe.keys[1]);
-  Scalars a = carrier(x), b = carrier(y), c = algebra.combine(a, b);
+  Stats a = carrier(x), b = carrier(y);
+  Scalars c = algebra.combine(a, b);
   if (algebra.kind == MonoidKind::cocycle && algebra.numStats) {
     algebra.rescale(a, c);
     algebra.rescale(b, c);
@@ -105,8 +106,8 @@ bool LawChecker::checkProbe(const Probe &probe) {
     if (!lawful)
       return false;
   }
-  Scalars a = carrier(stateOf(probe.keys[0]));
-  Scalars b = carrier(stateOf(probe.keys[1]));
+  Scalars a(carrier(stateOf(probe.keys[0])));
+  Scalars b(carrier(stateOf(probe.keys[1])));
   // A third state: any, or as far from the second as that from the first.
   int64_t position = probe.keys[1].position;
   Scalars any = sampleState(2, /*fromWide=*/random.below(2), position);
@@ -116,7 +117,8 @@ bool LawChecker::checkProbe(const Probe &probe) {
     x = static_cast<float>(
         std::clamp(x + (x - y), -largestScore, largestScore));
   for (const Scalars &other : {any, stateOf(further)}) {
-    Scalars c = carrier(other), ab = algebra.combine(a, b);
+    Stats c = carrier(other);
+    Scalars ab = algebra.combine(a, b);
     if (!areInRange({a, b, c, ab, algebra.combine(ab, c)}))
       continue;
     // The states of general monoids may know their order.
@@ -172,7 +174,8 @@ SmallVector<double, 8> LawChecker::distancesOf(ArrayRef<Scalar> a,
                                                ArrayRef<Scalar> b) {
   SmallVector<double, 8> distances;
   algebra.setDistances(&distances);
-  Scalars x = carrier(a), y = carrier(b), c = algebra.combine(x, y);
+  Stats x = carrier(a), y = carrier(b);
+  Scalars c = algebra.combine(x, y);
   if (algebra.kind == MonoidKind::cocycle) {
     algebra.rescale(x, c);
     algebra.rescale(y, c);
@@ -198,9 +201,9 @@ bool LawChecker::checkNumKeys(const Scalars &base, unsigned comparison,
     int64_t middle = low + (high - low) / 2;
     (isAbove(middle) == lowIsAbove ? low : high) = middle;
   }
-  Scalars b = carrier(base);
+  Stats b = carrier(base);
   for (int64_t numKeys : {std::max<int64_t>(low - 1, 1), low, high}) {
-    Scalars a = carrier(power(base, numKeys));
+    Scalars a(carrier(power(base, numKeys)));
     if (isInRange(algebra.combine(algebra.combine(a, b), b)) &&
         !(checkLaws(a, b, b) && checkLaws(b, a, b)))
       return false;

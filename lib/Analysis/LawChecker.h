@@ -97,9 +97,8 @@ private:
   /// Up to `limit` keys, multiplied; the position moves on.
   Scalars sampleState(unsigned limit, bool fromWide, int64_t &position);
   /// The part of a state that the laws speak of.
-  Scalars carrier(Stats state) const {
-    return Scalars(algebra.isGeneral ? state
-                                     : state.take_front(algebra.numStats));
+  Stats carrier(Stats state) const {
+    return algebra.isGeneral ? state : state.take_front(algebra.numStats);
   }
 
   // Laws.cpp
@@ -111,18 +110,19 @@ private:
   }
   bool checkTrial(unsigned trial);
   /// All laws of the kind on three states.
-  bool checkLaws(const Scalars &a, const Scalars &b, const Scalars &c);
-  bool checkIdentity(const Scalars &a);
-  bool checkAssociative(const Scalars &a, const Scalars &b, const Scalars &c);
-  bool checkCocycle(const Scalars &a, const Scalars &x, const Scalars &y);
+  bool checkLaws(Stats a, Stats b, Stats c);
+  bool checkIdentity(Stats a);
+  /// `ab` and `abc` are products that other laws speak of.
+  bool checkAssociative(Stats a, Stats b, Stats c, Stats ab, Stats abc);
+  bool checkCocycle(Stats a, Stats x, Stats y, Stats ax, Stats axy);
   /// Each factor is a cocycle of its own; `toB` is r(a, b), `fromB` r(b, c).
-  bool checkFactors(const Scalars &a, const Scalars &b, const Scalars &c,
-                    const Factors &toB, const Factors &fromB);
-  bool checkShift(const Scalars &a, const Scalars &b, const Scalars &c);
-  bool checkShifts(const Scalars &a, const Scalars &b, const Scalars &c,
-                   const Scalars &u);
-  bool checkGate(const Scalars &a, const Scalars &b);
-  bool checkAffine(const Scalars &a, const Scalars &b, const Scalars &c);
+  bool checkFactors(Stats a, Stats b, Stats c, const Factors &toB,
+                    const Factors &fromB);
+  bool checkShift(Stats a, Stats b, Stats c);
+  bool checkShifts(Stats a, Stats b, Stats c, Stats u);
+  /// `both` is the product of the two.
+  bool checkGate(Stats a, Stats b, Stats both);
+  bool checkAffine(Stats a, Stats b, Stats c);
   bool checkFinite();
   bool checkFiniteFactors(llvm::ArrayRef<Scalars> lifts);
   bool checkKey(const Key &key);
@@ -159,8 +159,12 @@ private:
   bool factorsAgree(double want, double got, double size, States operands,
                     Side evaluate);
   /// Associativity and the law of the factors once more, in float32.
-  bool checkFloat32(const Scalars &a, const Scalars &b, const Scalars &c);
-  bool checkFactorsFloat32(States abc);
+  bool checkFloat32(Stats a, Stats b, Stats c);
+  /// The products of the first two states and of all three.
+  struct Products {
+    Stats part, whole;
+  };
+  bool checkFactorsFloat32(States abc, Products exact, Products rounded);
   /// Whether no number of a state is near the end of float32, but for those
   /// that the identity has.
   bool isInRange(Stats state) const;
@@ -170,8 +174,8 @@ private:
   /// Of kind affine, whose statistics gates are added to: whether float64 has
   /// digits left beside those of a state.
   bool leavesDigits(Stats state) const;
-  /// A product that `watchesRange` may watch.
-  Scalars product(Stats a, Stats b) const;
+  /// A product that `watchesRange` may watch; it may be in the place of `a`.
+  void multiplyInto(Stats a, Stats b, Scalar *product) const;
   Scalars power(const Scalars &base, int64_t exponent) const;
   Scalars sampleLong(int64_t &position);
   bool checkLong();

@@ -72,7 +72,7 @@ void LawChecker::findNaNProperties() {
     Key key = sampleKey(/*fromWide=*/trial % 2, 0);
     key.scores[random.below(algebra.numScores)] = notANumber;
     Scalars lifted = algebra.lift(key.scores, key.values, 0);
-    Scalars to = carrier(sampleState(2, trial % 2, position));
+    Scalars to(carrier(sampleState(2, trial % 2, position)));
     ArrayRef<Scalar> from = ArrayRef(lifted).take_front(algebra.numStats);
     Factors factors = algebra.rescale(from, to);
     Scalars weights(ArrayRef(lifted).drop_front(algebra.numStats));
@@ -191,8 +191,7 @@ FinalizeReport LawChecker::checkFinalize(Region &region,
     Scalars state = sampleState(3, /*fromWide=*/false, position);
     Scalars reference = sampleState(2, /*fromWide=*/false, position);
 
-    Scalars poisoned = carrier(state);
-    poisoned.truncate(algebra.numStats);
+    Scalars poisoned(ArrayRef(state).take_front(algebra.numStats));
     poisoned.append(algebra.numComponents, Scalar::ofFloat(notANumber));
     Scalars outputs = evaluate(poisoned);
     for (auto [i, output] : llvm::enumerate(outputs))
@@ -201,7 +200,7 @@ FinalizeReport LawChecker::checkFinalize(Region &region,
 
     if (!isCocycle)
       continue;
-    Scalars from = carrier(state), to = carrier(reference);
+    Stats from = carrier(state), to = carrier(reference);
     if (algebra.numStats &&
         (algebra.isIdentity(from) || algebra.isIdentity(to)))
       continue;
@@ -282,13 +281,14 @@ int LawChecker::findNaN(unsigned numKeys, std::string &example) {
     SmallVector<unsigned> numNaN(numOutputs, 0);
     bool hasWeight = false, inRange = true;
     for (unsigned draw = 0; draw < numDraws; ++draw) {
-      Scalars arguments = algebra.emptyState(), results;
-      for (Key &key : keys) {
+      for (Key &key : keys)
         for (double &value : key.values)
           value = draw ? random.within(4.0) : 1.0;
-        Scalars state = stateOf(key);
-        arguments = numKeys == 1 ? state : algebra.multiply(arguments, state);
-      }
+      Scalars arguments = stateOf(keys[0]), results;
+      if (numKeys > 1)
+        arguments = algebra.multiply(algebra.emptyState(), arguments);
+      for (const Key &key : ArrayRef(keys).drop_front())
+        algebra.multiplyInto(arguments, stateOf(key), arguments.data());
       inRange &= isInRange(arguments);
       for (Scalar x : ArrayRef(arguments).drop_front(algebra.numStats))
         hasWeight |= x.f != 0.0;

@@ -165,11 +165,12 @@ Scalars LawChecker::sampleState(unsigned limit, bool fromWide,
   unsigned numKeys = random.below(limit + 1);
   if (!numKeys)
     return algebra.emptyState();
-  Scalars state;
-  for (unsigned i = 0; i < numKeys; ++i) {
+  auto sample = [&] {
     position = nextPosition(position);
-    Scalars next = stateOf(sampleKey(fromWide, position));
-    state = i ? algebra.multiply(state, next) : next;
-  }
+    return stateOf(sampleKey(fromWide, position));
+  };
+  Scalars state = sample();
+  for (unsigned i = 1; i < numKeys; ++i)
+    algebra.multiplyInto(state, sample(), state.data());
   return state;
 }

@@ -134,9 +134,8 @@ bool LawChecker::leavesDigits(ArrayRef<Scalar> state) const {
 // The laws in float32
 //===----------------------------------------------------------------------===//
 
-bool LawChecker::checkFloat32(const Scalars &a, const Scalars &b,
-                              const Scalars &c) {
-  Scalars rounded[] = {a, b, c};
+bool LawChecker::checkFloat32(Stats a, Stats b, Stats c) {
+  Scalars rounded[] = {Scalars(a), Scalars(b), Scalars(c)};
   for (Scalars &state : rounded)
     for (Scalar &x : state)
       x.f = static_cast<float>(x.f);
@@ -150,11 +149,13 @@ bool LawChecker::checkFloat32(const Scalars &a, const Scalars &b,
   Scalars ab = algebra.combine(abc[0], abc[1]),
           bc = algebra.combine(abc[1], abc[2]);
   // What overflows in float32 says nothing.
-  if (!areInRange({abc[0], abc[1], abc[2], ab, bc, algebra.combine(ab, abc[2]),
-                   algebra.combine(abc[0], bc)}))
+  Scalars whole = algebra.combine(ab, abc[2]);
+  if (!areInRange(
+          {abc[0], abc[1], abc[2], ab, bc, whole, algebra.combine(abc[0], bc)}))
     return true;
   algebra.precision = Precision::F32;
-  Scalars x = left(abc), y = right(abc);
+  Scalars roundedAb = algebra.combine(abc[0], abc[1]),
+          x = algebra.combine(roundedAb, abc[2]), y = right(abc);
   algebra.precision = Precision::F64;
   if (isLong && !(isInRange(x) && isInRange(y)))
     return true;
@@ -165,10 +166,11 @@ bool LawChecker::checkFloat32(const Scalars &a, const Scalars &b,
         "a = " + algebra.print(abc[0]) + ", b = " + algebra.print(abc[1]) +
             ", c = " + algebra.print(abc[2]) + " gives " + algebra.print(x) +
             " and " + algebra.print(y) + ", more apart than by rounding");
-  return checkFactorsFloat32(abc);
+  return checkFactorsFloat32(abc, {ab, whole}, {roundedAb, x});
 }
 
-bool LawChecker::checkFactorsFloat32(States abc) {
+bool LawChecker::checkFactorsFloat32(States abc, Products exact,
+                                     Products rounded) {
   // Of kind affine rows show it: a product of two factors may be small where
   // each of them has an error of its own.
   if (algebra.isGeneral || !algebra.numStats ||
@@ -180,44 +182,45 @@ bool LawChecker::checkFactorsFloat32(States abc) {
   auto scalars = [](const Factors &factors) {
     return Scalars(llvm::map_range(factors, Scalar::ofFloat));
   };
-  auto whole = [&](States x) {
-    Scalars ab = algebra.combine(x[0], x[1]);
-    return scalars(isCocycle ? algebra.rescale(x[0], algebra.combine(ab, x[2]))
-                             : Factors{algebra.gate(ab)});
+  auto whole = [&](Products of) {
+    return scalars(isCocycle ? algebra.rescale(abc[0], of.whole)
+                             : Factors{algebra.gate(of.part)});
   };
-  auto parts = [&](States x) {
+  auto parts = [&](Products of) {
     if (!isCocycle)
-      return scalars({algebra.gate(x[0]) * algebra.gate(x[1])});
-    Scalars ab = algebra.combine(x[0], x[1]);
-    Factors toAb = algebra.rescale(x[0], ab);
-    Factors fromAb = algebra.rescale(ab, algebra.combine(ab, x[2]));
+      return scalars({algebra.gate(abc[0]) * algebra.gate(abc[1])});
+    Factors toAb = algebra.rescale(abc[0], of.part);
+    Factors fromAb = algebra.rescale(of.part, of.whole);
     for (auto [to, from] : llvm::zip(toAb, fromAb))
       to *= from;
     return scalars(toAb);
   };
-  if (!isInRange(whole(abc)) || !isInRange(parts(abc)))
+  if (!isInRange(whole(exact)) || !isInRange(parts(exact)))
     return true;
   algebra.precision = Precision::F32;
-  Scalars x = whole(abc), y = parts(abc);
+  Scalars x = whole(rounded), y = parts(rounded);
   algebra.precision = Precision::F64;
   // A gate that underflows in float32 may be multiplied by one that overflows.
   if (!isCocycle && !(std::isfinite(x[0].f) && std::isfinite(y[0].f)))
     return true;
-  if (agreeByNoise(x, y, Precision::F32, abc, whole))
+  auto evaluate = [&](States z) {
+    Scalars ab = algebra.combine(z[0], z[1]);
+    return scalars(isCocycle ? algebra.rescale(z[0], algebra.combine(ab, z[2]))
+                             : Factors{algebra.gate(ab)});
+  };
+  if (agreeByNoise(x, y, Precision::F32, abc, evaluate))
     return true;
   std::string law = isCocycle
                         ? "rescale is a cocycle: r(a, b) * r(b, c) = r(a, c)"
                         : "gate is a homomorphism: g(combine(a, b)) = "
                           "g(a) * g(b)";
-  Scalars ab = algebra.combine(abc[0], abc[1]);
-  return broken(law + ", in float32",
-                "a = " + algebra.print(abc[0]) +
-                    ", b = " + algebra.print(isCocycle ? ab : abc[1]) +
-                    (isCocycle
-                         ? ", c = " + algebra.print(algebra.combine(ab, abc[2]))
-                         : std::string()) +
-                    " gives " + algebra.print(y) + " and " + algebra.print(x) +
-                    ", more apart than by rounding");
+  return broken(
+      law + ", in float32",
+      "a = " + algebra.print(abc[0]) +
+          ", b = " + algebra.print(isCocycle ? exact.part : abc[1]) +
+          (isCocycle ? ", c = " + algebra.print(exact.whole) : std::string()) +
+          " gives " + algebra.print(y) + " and " + algebra.print(x) +
+          ", more apart than by rounding");
 }
 
 //===----------------------------------------------------------------------===//
@@ -227,14 +230,14 @@ bool LawChecker::checkFactorsFloat32(States abc) {
 /// The product of `exponent` equal states, or of fewer where it would leave the
 /// range of float32.
 Scalars LawChecker::power(const Scalars &base, int64_t exponent) const {
-  Scalars state(base);
+  Scalars state(base), next(base);
   for (int bit = int(llvm::Log2_64(exponent)) - 1; bit >= 0; --bit) {
-    Scalars next = algebra.multiply(state, state);
+    algebra.multiplyInto(state, state, next.data());
     if (exponent >> bit & 1)
-      next = algebra.multiply(next, base);
+      algebra.multiplyInto(next, base, next.data());
     if (!isInRange(next))
       break;
-    state = std::move(next);
+    llvm::copy(next, state.begin());
   }
   return state;
 }
@@ -273,12 +276,13 @@ bool LawChecker::checkLong() {
   for (unsigned trial = 0; trial < numTrials; ++trial) {
     sampleParams();
     int64_t position = -1;
-    Scalars states[3];
-    for (Scalars &state : states)
-      state = random.below(3) ? sampleLong(position)
-                              : sampleState(3, /*fromWide=*/false, position);
-    Scalars a = carrier(states[0]), b = carrier(states[1]),
-            c = carrier(states[2]);
+    auto sample = [&] {
+      return random.below(3) ? sampleLong(position)
+                             : sampleState(3, /*fromWide=*/false, position);
+    };
+    Scalars states[] = {sample(), sample(), sample()};
+    Stats a = carrier(states[0]), b = carrier(states[1]),
+          c = carrier(states[2]);
     Scalars ab = algebra.combine(a, b);
     if (!isInRange(ab) || !isInRange(algebra.combine(ab, c)) ||
         !isInRange(algebra.combine(b, c)))
@@ -298,12 +302,13 @@ bool LawChecker::checkLong() {
 std::vector<LawChecker::Key> LawChecker::sampleRow(unsigned numKeys,
                                                    unsigned pattern) {
   std::vector<Key> keys;
+  keys.reserve(numKeys);
   int64_t position = -1;
   double step = random.within(0.25), start = random.within(4.0);
   for (unsigned j = 0; j < numKeys; ++j) {
     position = nextPosition(position);
-    Key key = sampleKey(/*fromWide=*/pattern == 1, position);
-    for (double &score : key.scores)
+    keys.push_back(sampleKey(/*fromWide=*/pattern == 1, position));
+    for (double &score : keys.back().scores)
       switch (pattern) {
       case 2: // rising or falling
         score = static_cast<float>(start + step * j);
@@ -326,31 +331,30 @@ std::vector<LawChecker::Key> LawChecker::sampleRow(unsigned numKeys,
       default:
         break;
       }
-    keys.push_back(std::move(key));
   }
   return keys;
 }
 
-Scalars LawChecker::product(ArrayRef<Scalar> a, ArrayRef<Scalar> b) const {
-  Scalars result = algebra.multiply(a, b);
+void LawChecker::multiplyInto(ArrayRef<Scalar> a, ArrayRef<Scalar> b,
+                              Scalar *product) const {
   if (!watchesRange)
-    return result;
+    return algebra.multiplyInto(a, b, product);
   // A gate that vanishes may meet one that makes up for it.
   double gate = 1.0;
   if (algebra.kind == MonoidKind::suffix)
     gate = algebra.gate(b.take_front(algebra.numStats));
   if (algebra.kind == MonoidKind::prefix)
     gate = algebra.gate(a.take_front(algebra.numStats));
-  if (!isInRange(result) || !(std::fabs(gate) < nearOverflow) ||
+  algebra.multiplyInto(a, b, product);
+  if (!isInRange({product, a.size()}) || !(std::fabs(gate) < nearOverflow) ||
       std::fabs(gate) < 1.0 / nearOverflow)
     leftRange = true;
-  return result;
 }
 
 Scalars LawChecker::inOrder(States keys) const {
   Scalars state = algebra.emptyState();
   for (Stats key : keys)
-    state = product(state, key);
+    multiplyInto(state, key, state.data());
   return state;
 }
 
@@ -359,7 +363,8 @@ Scalars LawChecker::inParts(States keys, unsigned numParts) const {
   Scalars state = algebra.emptyState();
   size_t size = (keys.size() + numParts - 1) / numParts;
   for (size_t begin = 0; begin < keys.size(); begin += size)
-    state = product(state, inOrder(keys.slice(begin).take_front(size)));
+    multiplyInto(state, inOrder(keys.slice(begin).take_front(size)),
+                 state.data());
   return state;
 }
 
@@ -369,7 +374,13 @@ Scalars LawChecker::asTree(States keys) const {
   if (keys.size() == 1)
     return Scalars(keys.front());
   size_t half = keys.size() / 2;
-  return product(asTree(keys.take_front(half)), asTree(keys.drop_front(half)));
+  Scalars state = asTree(keys.take_front(half));
+  // One key needs no copy.
+  if (keys.size() - half == 1)
+    multiplyInto(state, keys.back(), state.data());
+  else
+    multiplyInto(state, asTree(keys.drop_front(half)), state.data());
+  return state;
 }
 
 /// Tiles in closed form: the statistics of the tile, the factor of each key
@@ -391,8 +402,9 @@ Scalars LawChecker::addTile(const Scalars &state, States keys) const {
     size_t j = isSuffix ? keys.size() - 1 - i : i;
     if (!isCocycle)
       beside[j] = product;
-    product = isSuffix ? algebra.combine(stats(keys[j]), product)
-                       : algebra.combine(product, stats(keys[j]));
+    Stats key = stats(keys[j]);
+    algebra.combineInto(isSuffix ? key : Stats(product),
+                        isSuffix ? Stats(product) : key, product.data());
   }
   Stats old = stats(state);
   Scalars next = algebra.combine(old, product);
@@ -415,15 +427,20 @@ Scalars LawChecker::addTile(const Scalars &state, States keys) const {
       weight = components;
     }
   }
-  SmallVector<Factors> ofKeys;
-  ofKeys.reserve(keys.size());
+  Scalars sums(algebra.numComponents, Scalar::ofFloat(0.0));
+  auto add = [&](const Factors &factors, Stats weight) {
+    for (unsigned i = 0; i < algebra.numComponents; ++i)
+      if (double factor = factors.of(i); factor != 0.0)
+        sums[i].f = rounded(sums[i].f + rounded(factor * weight[i].f));
+  };
   for (size_t j = 0; j < keys.size() && !isAffine; ++j)
-    ofKeys.push_back(isCocycle ? factorsOf(stats(keys[j]))
-                               : Factors{algebra.gate(beside[j])});
+    add(isCocycle ? factorsOf(stats(keys[j]))
+                  : Factors{algebra.gate(beside[j])},
+        weights[j]);
   if (isAffine) {
     ofOld = {algebra.factorsOf(old, product).first};
     Scalars behind = algebra.identity();
-    ofKeys.resize(keys.size());
+    SmallVector<Factors> ofKeys(keys.size());
     for (size_t j = keys.size(); j-- > 0;) {
       Stats own = stats(keys[j]);
       Scalars rest = algebra.combine(own, behind);
@@ -435,17 +452,15 @@ Scalars LawChecker::addTile(const Scalars &state, States keys) const {
               : rounded(inRest * algebra.factorsOf(before, rest).second)};
       behind = rest;
     }
+    for (auto [factors, weight] : llvm::zip(ofKeys, weights))
+      add(factors, weight);
   }
   double ofTile = isCocycle || isSuffix || isAffine ? 1.0 : algebra.gate(old);
   Scalars result(next);
   for (unsigned i = 0; i < algebra.numComponents; ++i) {
-    double sum = 0.0;
-    for (auto [weight, factors] : llvm::zip(weights, ofKeys))
-      if (double factor = factors.of(i); factor != 0.0)
-        sum = rounded(sum + rounded(factor * weight[i].f));
     double factor = ofOld.of(i);
     double before = factor == 0.0 ? 0.0 : rounded(factor * oldSums[i].f);
-    double added = ofTile == 0.0 ? 0.0 : rounded(ofTile * sum);
+    double added = ofTile == 0.0 ? 0.0 : rounded(ofTile * sums[i].f);
     result.push_back(Scalar::ofFloat(rounded(before + added)));
   }
   return result;
@@ -459,19 +474,19 @@ Scalars LawChecker::inTiles(States keys, unsigned size) const {
 }
 
 bool LawChecker::checkRow(ArrayRef<Key> row, Precision precision) {
-  std::vector<Scalars> states;
+  size_t size = algebra.emptyState().size();
+  std::vector<Scalar> states(row.size() * size);
+  SmallVector<Stats> keys;
   for (const Key &key : row) {
-    Scalars state = stateOf(key);
-    for (Scalar &x : state)
-      x.f = static_cast<float>(x.f);
+    Scalar *numbers = states.data() + keys.size() * size;
+    keys.emplace_back(numbers, size);
     // Masked keys between the others.
-    if (random.below(8) == 0)
-      state = algebra.emptyState();
-    states.push_back(std::move(state));
-    if (!isInRange(states.back()) || !leavesDigits(states.back()))
+    bool isMasked = random.below(8) == 0;
+    for (Scalar x : isMasked ? algebra.emptyState() : stateOf(key))
+      *numbers++ = isMasked ? x : Scalar::ofFloat(static_cast<float>(x.f));
+    if (!isInRange(keys.back()) || !leavesDigits(keys.back()))
       return true;
   }
-  SmallVector<Stats> keys(states.begin(), states.end());
   auto evaluate = [&](States x) { return inOrder(x); };
   auto inPrecision = [&](llvm::function_ref<Scalars()> reduce) {
     algebra.precision = precision;

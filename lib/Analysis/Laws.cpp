@@ -33,8 +33,9 @@ using mlir::attn::MonoidOp;
 //===----------------------------------------------------------------------===//
 
 /// What to say where the identity swallows a state: "e is not neutral below".
-static std::string explainNeutral(const Algebra &algebra, const Scalars &e,
-                                  const Scalars &a, const Scalars &product) {
+static std::string explainNeutral(const Algebra &algebra, ArrayRef<Scalar> e,
+                                  ArrayRef<Scalar> a,
+                                  ArrayRef<Scalar> product) {
   if (a.size() != 1 || !std::isfinite(e[0].f) || product[0].f != e[0].f ||
       a[0].f == e[0].f)
     return "";
@@ -44,16 +45,15 @@ static std::string explainNeutral(const Algebra &algebra, const Scalars &e,
          (below ? "-inf" : "inf") + " would be";
 }
 
-bool LawChecker::checkIdentity(const Scalars &a) {
+bool LawChecker::checkIdentity(Stats a) {
   Scalars e = algebra.identity();
   for (bool left : {true, false}) {
     Scalars product = left ? algebra.combine(e, a) : algebra.combine(a, e);
     // What many keys have made may overflow on the way, and be multiplied by 0.
     if (isLong && !isInRange(product))
       continue;
-    double size = algebra.sizeOf(a);
     for (auto [want, got] : llvm::zip(a, product))
-      if (!agree(want.f, got.f, size))
+      if (want.f != got.f && !agree(want.f, got.f, algebra.sizeOf(a)))
         return broken(
             "identity: combine(e, a) = a = combine(a, e)",
             "a = " + algebra.print(a) +
@@ -64,22 +64,25 @@ bool LawChecker::checkIdentity(const Scalars &a) {
   return true;
 }
 
-bool LawChecker::checkAssociative(const Scalars &a, const Scalars &b,
-                                  const Scalars &c) {
-  Scalars ab = algebra.combine(a, b), bc = algebra.combine(b, c);
-  Scalars left = algebra.combine(ab, c), right = algebra.combine(a, bc);
+bool LawChecker::checkAssociative(Stats a, Stats b, Stats c, Stats ab,
+                                  Stats left) {
+  Scalars bc = algebra.combine(b, c), right = algebra.combine(a, bc);
   if (isLong && !areInRange({ab, bc, left, right}))
     return true;
-  double size = 0.0;
-  for (Stats state : {Stats(a), Stats(b), Stats(c), Stats(ab), Stats(bc),
-                      Stats(left), Stats(right)})
-    size = std::max(size, algebra.sizeOf(state));
+  auto isEqual = [](Scalar x, Scalar y) { return x.f == y.f; };
+  auto size = [&] {
+    double size = 0.0;
+    for (Stats state : {a, b, c, ab, Stats(bc), left, Stats(right)})
+      size = std::max(size, algebra.sizeOf(state));
+    return size;
+  };
 
   bool close = true, same = true;
-  for (auto [x, y] : llvm::zip(left, right)) {
-    close &= agree(x.f, y.f, size);
-    same &= agree(x.f, y.f, 1.0);
-  }
+  if (!llvm::equal(left, right, isEqual))
+    for (auto [x, y] : llvm::zip(left, right)) {
+      close &= agree(x.f, y.f, size());
+      same &= agree(x.f, y.f, 1.0);
+    }
   // What only the size of other numbers excuses has to be rounding.
   if (!same && (close || isLong))
     close = agreeByNoise(left, right, Precision::F64, {a, b, c}, [&](States x) {
@@ -95,7 +98,7 @@ bool LawChecker::checkAssociative(const Scalars &a, const Scalars &b,
   if (report->combineCommutes) {
     Scalars ba = algebra.combine(b, a);
     for (auto [x, y] : llvm::zip(ab, ba))
-      if (!agree(x.f, y.f, size))
+      if (!isEqual(x, y) && !agree(x.f, y.f, size()))
         report->combineCommutes = false;
   }
   return true;
@@ -110,7 +113,7 @@ bool LawChecker::brokenRange(ArrayRef<Scalar> a, ArrayRef<Scalar> b,
   Precision before = std::exchange(algebra.precision, Precision::F32);
   auto isFinite = [&](double from, double to) {
     Scalars x = algebra.lift({from}, {}, 0), y = algebra.lift({to}, {}, 0);
-    Scalars cx = carrier(x), cy = carrier(y);
+    Stats cx = carrier(x), cy = carrier(y);
     return algebra.isIdentity(cx) ||
            (algebra.rescale(cx, algebra.combine(cx, cy)).areFinite() &&
             algebra.rescale(cx, algebra.combine(cy, cx)).areFinite());
@@ -136,13 +139,13 @@ bool LawChecker::brokenRange(ArrayRef<Scalar> a, ArrayRef<Scalar> b,
                 example);
 }
 
-bool LawChecker::checkCocycle(const Scalars &a, const Scalars &x,
-                              const Scalars &y) {
+bool LawChecker::checkCocycle(Stats a, Stats x, Stats y, Stats ax, Stats axy) {
   if (!algebra.numStats || algebra.isIdentity(a))
     return true;
   Factors same = algebra.rescale(a, a);
   for (size_t i = 0; i < same.size(); ++i)
-    if (!factorsAgree(1.0, same[i], algebra.sizeOf(a), {a}, [&](States z) {
+    if (same[i] != 1.0 &&
+        !factorsAgree(1.0, same[i], algebra.sizeOf(a), {a}, [&](States z) {
           double r = algebra.rescale(z[0], z[0])[i];
           return Scalars{Scalar::ofFloat(r)};
         }))
@@ -156,15 +159,17 @@ bool LawChecker::checkCocycle(const Scalars &a, const Scalars &x,
            llvm::equal(before, now,
                        [](Scalar s, Scalar t) { return s.i == t.i; });
   };
-  Scalars parts[] = {algebra.combine(a, x), algebra.combine(x, a)};
-  Scalars wholes[] = {algebra.combine(parts[0], y),
-                      algebra.combine(parts[1], y)};
+  Scalars xa = algebra.combine(x, a);
+  bool commutes = isKnown(ax, xa);
+  Scalars xay = commutes ? Scalars() : algebra.combine(xa, y);
   for (unsigned order = 0; order < 4; ++order) {
-    unsigned side = order & 1;
-    const Scalars &b = parts[side];
-    Scalars c = order & 2 ? algebra.combine(y, b) : wholes[side];
-    if ((side && isKnown(parts[0], b)) ||
-        (order & 2 && isKnown(wholes[side], c)))
+    bool side = order & 1;
+    if (side && commutes)
+      continue;
+    Stats b = side ? Stats(xa) : ax, by = side ? Stats(xay) : axy;
+    Scalars yb = order & 2 ? algebra.combine(y, b) : Scalars();
+    Stats c = order & 2 ? Stats(yb) : by;
+    if (order & 2 && isKnown(by, c))
       continue;
     if (algebra.isIdentity(b) || algebra.isIdentity(c)) {
       bool isFirst = algebra.isIdentity(b);
@@ -204,8 +209,7 @@ Scalars LawChecker::moved(ArrayRef<Scalar> from, ArrayRef<Scalar> to,
 
 /// Shifts are linear, and two of them are one: of components that are scaled as
 /// they are on the way.
-bool LawChecker::checkShift(const Scalars &a, const Scalars &b,
-                            const Scalars &c) {
+bool LawChecker::checkShift(Stats a, Stats b, Stats c) {
   if (!algebra.hasShift)
     return true;
   Scalars u = sampleComponents(), v = sampleComponents(), both(u);
@@ -248,8 +252,7 @@ bool LawChecker::checkShift(const Scalars &a, const Scalars &b,
 }
 
 /// S(b, c) r(a, b) S(a, b) u = S(a, c) u, each with its own factor.
-bool LawChecker::checkShifts(const Scalars &a, const Scalars &b,
-                             const Scalars &c, const Scalars &u) {
+bool LawChecker::checkShifts(Stats a, Stats b, Stats c, Stats u) {
   for (const Factors &factors :
        {algebra.rescale(a, b), algebra.rescale(b, c), algebra.rescale(a, c)})
     for (double factor : factors)
@@ -285,11 +288,9 @@ bool LawChecker::checkShifts(const Scalars &a, const Scalars &b,
                     algebra.printUnits(left));
 }
 
-bool LawChecker::checkFactors(const Scalars &a, const Scalars &b,
-                              const Scalars &c, const Factors &toB,
+bool LawChecker::checkFactors(Stats a, Stats b, Stats c, const Factors &toB,
                               const Factors &fromB) {
   Factors whole = algebra.rescale(a, c);
-  double size = std::max(algebra.sizeOf(a), algebra.sizeOf(c));
   for (size_t i = 0; i < whole.size(); ++i) {
     double ab = toB[i], bc = fromB[i], ac = whole[i];
     if (ab != 1.0 || bc != 1.0)
@@ -298,8 +299,9 @@ bool LawChecker::checkFactors(const Scalars &a, const Scalars &b,
                     std::fabs(bc) < smallestFactor ||
                     std::fabs(ac) < smallestFactor;
     // Where a factor vanishes the others may still not grow.
-    if (vanishes && std::fabs(ab * bc - ac) < 1e-100)
+    if (ab * bc == ac || (vanishes && std::fabs(ab * bc - ac) < 1e-100))
       continue;
+    double size = std::max(algebra.sizeOf(a), algebra.sizeOf(c));
     if (!factorsAgree(ac, ab * bc, size, {a, c}, [&](States z) {
           return Scalars{Scalar::ofFloat(algebra.rescale(z[0], z[1])[i])};
         }))
@@ -311,13 +313,12 @@ bool LawChecker::checkFactors(const Scalars &a, const Scalars &b,
   return true;
 }
 
-bool LawChecker::checkGate(const Scalars &a, const Scalars &b) {
+bool LawChecker::checkGate(Stats a, Stats b, Stats both) {
   double ofIdentity = algebra.gate(algebra.identity());
   if (!agree(ofIdentity, 1.0, 0.0))
     return broken("gate of the identity: g(e) = 1",
                   "e = " + algebra.print(algebra.identity()) + " gives " +
                       printNumbers(ofIdentity));
-  Scalars both = algebra.combine(a, b);
   double ga = algebra.gate(a), gb = algebra.gate(b), gab = algebra.gate(both);
   if (ga != 1.0 || gb != 1.0)
     report->factorsTrivial = false;
@@ -340,17 +341,16 @@ bool LawChecker::checkGate(const Scalars &a, const Scalars &b) {
 
 /// Both factors of a product that no identity is part of: what the first and
 /// the second state are scaled by on either way to the product of three.
-bool LawChecker::checkAffine(const Scalars &a, const Scalars &b,
-                             const Scalars &c) {
+bool LawChecker::checkAffine(Stats a, Stats b, Stats c) {
   Scalars e = algebra.identity();
-  for (const Scalars *state : {&a, &b, &c}) {
-    if (algebra.isIdentity(*state))
+  for (Stats state : {a, b, c}) {
+    if (algebra.isIdentity(state))
       return true;
-    double before = algebra.factors(*state, e).first,
-           behind = algebra.factors(e, *state).second;
+    double before = algebra.factors(state, e).first,
+           behind = algebra.factors(e, state).second;
     if (!agree(before, 1.0, 0.0) || !agree(behind, 1.0, 0.0))
       return broken("factors beside the identity: alpha(a, e) = 1 = beta(e, a)",
-                    "a = " + algebra.print(*state) +
+                    "a = " + algebra.print(state) +
                         " gives alpha(a, e) = " + printNumbers(before) +
                         " and beta(e, a) = " + printNumbers(behind));
   }
@@ -422,21 +422,21 @@ bool LawChecker::checkAffine(const Scalars &a, const Scalars &b,
   return true;
 }
 
-bool LawChecker::checkLaws(const Scalars &a, const Scalars &b,
-                           const Scalars &c) {
+bool LawChecker::checkLaws(Stats a, Stats b, Stats c) {
   if (!leavesDigits(a) || !leavesDigits(b) || !leavesDigits(c))
     return true;
+  Scalars ab = algebra.combine(a, b), abc = algebra.combine(ab, c);
   if (!checkIdentity(a) ||
       !(identityHolds || checkIdentity(algebra.identity())) ||
-      !checkAssociative(a, b, c))
+      !checkAssociative(a, b, c, ab, abc))
     return false;
   identityHolds = !algebra.numParams;
   if (algebra.kind == MonoidKind::cocycle)
-    return checkCocycle(a, b, c);
+    return checkCocycle(a, b, c, ab, abc);
   if (algebra.kind == MonoidKind::affine)
     return checkAffine(a, b, c);
   if (!algebra.isGeneral)
-    return checkGate(a, b) && checkGate(algebra.combine(a, b), c);
+    return checkGate(a, b, ab) && checkGate(ab, c, abc);
   return true;
 }
 
@@ -448,18 +448,17 @@ bool LawChecker::checkTrial(unsigned trial) {
   bool fromWide = !simple && trial % 4 == 3;
   paramsAreWide = algebra.numParams && !simple && trial % 2 == 1;
   sampleParams(paramsAreWide);
-  Scalars states[3];
   int64_t position = -1;
-  for (unsigned i = 0, index = trial; i < 3; ++i, index /= numSimple) {
-    if (!simple) {
-      states[i] = sampleState(i == 1 ? 3 : 2, fromWide, position);
-      continue;
-    }
+  auto sample = [&](unsigned limit, unsigned index) {
+    if (!simple)
+      return sampleState(limit, fromWide, position);
     Key key = sampleKey(/*fromWide=*/false, ++position);
     if (!key.scores.empty())
       key.scores[0] = moderate[index % numSimple];
-    states[i] = stateOf(key);
-  }
+    return stateOf(key);
+  };
+  Scalars states[] = {sample(2, trial), sample(3, trial / numSimple),
+                      sample(2, trial / (numSimple * numSimple))};
   // An extreme param may overflow what an ordinary one does not.
   if (paramsAreWide &&
       !llvm::all_of(states, [&](const Scalars &x) { return isInRange(x); }))
@@ -470,8 +469,7 @@ bool LawChecker::checkTrial(unsigned trial) {
     llvm::sort(states, [](const Scalars &x, const Scalars &y) {
       return x[0].f < y[0].f;
     });
-  Scalars a = carrier(states[0]), b = carrier(states[1]),
-          c = carrier(states[2]);
+  Stats a = carrier(states[0]), b = carrier(states[1]), c = carrier(states[2]);
   return checkLaws(a, b, c) &&
          (trial % 3 != 1 || !leavesDigits(a) || !leavesDigits(b) ||
           !leavesDigits(c) || checkFloat32(a, b, c));
@@ -552,10 +550,10 @@ bool LawChecker::checkFinite() {
         key.scores[0] = score;
       if (llvm::any_of(key.scores, [](double s) { return std::fabs(s) > 8.0; }))
         continue;
-      Scalars c = carrier(algebra.lift(key.scores, key.values, 0));
+      Scalars c(carrier(algebra.lift(key.scores, key.values, 0)));
       if (!isGated) {
         Key other = sampleKey(/*fromWide=*/false, 1);
-        Scalars d = carrier(algebra.lift(other.scores, other.values, 1));
+        Scalars d(carrier(algebra.lift(other.scores, other.values, 1)));
         auto [alpha, beta] = algebra.factors(c, d);
         if (!std::isfinite(alpha) || !std::isfinite(beta))
           return broken("factors are finite in float32 for moderate scores",
