@@ -332,6 +332,8 @@ int64_t attn::mostTilesWithoutOrder(const TargetInfo &target) {
   return orderedRounds * target.numMultiprocessors;
 }
 
+int64_t attn::mostKeysWithoutOrder() { return unorderedKeys; }
+
 TurnSizes attn::turnSizes(int64_t channels, bool isMasked,
                           const TargetInfo &target) {
   bool isWide = channels > panelElements;

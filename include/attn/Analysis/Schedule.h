@@ -251,6 +251,9 @@ inline int64_t keysOfUneven(int64_t sectionKeys) { return sectionKeys / 3 * 2; }
 /// first; of more a kernel says which take longer.
 int64_t mostTilesWithoutOrder(const TargetInfo &target);
 
+/// The most keys of which no kernel says so, but of gradients.
+int64_t mostKeysWithoutOrder();
+
 /// Keys of a part where the bits of a row depend on no other: the same number
 /// for all sizes, in whole tiles.
 int64_t fixedPartKeys(int64_t blockK);

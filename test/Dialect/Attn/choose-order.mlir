@@ -23,7 +23,7 @@ func.func @listed(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                   %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @listed
   // CHECK: order = longest_first, section = 32, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (the last rows first; of the heads that come last, by the lists of key tiles, where there are more than 264); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
+  // expected-remark @below {{work tiles: longest_first (the last rows first; of the heads that come last, by the lists of key tiles, where there are more than 264 and more than 1024 keys); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):
@@ -46,7 +46,7 @@ func.func @late(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
                   %v: tensor<?x?x?x128xbf16>, %ids: tensor<?xi32>) -> tensor<?x?x?x128xbf16> {
   // CHECK-LABEL: @late
   // CHECK: order = longest_first, section = 32, section_keys = 102400>
-  // expected-remark @below {{work tiles: longest_first (the last rows first; of the heads that come last, by the lists of key tiles, where there are more than 264); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
+  // expected-remark @below {{work tiles: longest_first (the last rows first; of the heads that come last, by the lists of key tiles, where there are more than 264 and more than 1024 keys); heads abreast: at most 32, as many as have 68266 keys, or 4 that have 102400, which fit in the cache}}
   %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>) keys(%k : tensor<?x?x?x128xbf16>)
       values(%v : tensor<?x?x?x128xbf16>) captures(%ids : tensor<?xi32>) mask {
       ^bb0(%b: i32, %h: i32, %i: i32, %j: i32, %t: tensor<?xi32>):

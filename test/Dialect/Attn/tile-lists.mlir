@@ -11,14 +11,18 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[CLASSES:.*]] = tile.workspace(%[[B]], %c1, %[[T]], %c0) : memref<?x?x?x?xi32>
 // CHECK: %[[N:.*]] = arith.muli %[[T]], %[[B]]
 // CHECK: tile.launch @ids_kernel1 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
-// CHECK: %[[ORDERED:.*]] = arith.select %{{.*}}, %[[N]], %c0
+// No kernel says the order of few work tiles, nor of short ones.
+// CHECK: %[[MANY:.*]] = arith.cmpi sgt, %{{.*}}, %c264
+// CHECK: %[[LONG:.*]] = arith.cmpi sgt, %{{.*}}, %c1024
+// CHECK: %[[BOTH:.*]] = arith.andi %[[MANY]], %[[LONG]]
+// CHECK: %[[ORDERED:.*]] = arith.select %[[BOTH]], %[[N]], %c0
 // CHECK: tile.launch @ids_kernel2 grid(%[[ORDERED]])
 // CHECK: tile.launch @ids_kernel0 grid({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
 // CHECK-NOT: tile.launch
 
 // The reduction, in the order of the rows: tiles side by side have their keys in
 // common. Of the heads of the last section the n-th tile from the end on is the one
-// that the lists say comes n-th. Masked tiles, of which the first stands alone, then whole ones; without
+// that the lists say comes n-th; of others nothing is read ahead of their counts. Masked tiles, of which the first stands alone, then whole ones; without
 // masked ones the first whole tile stands alone. No tile is asked for keys that are
 // dead in every row: a row that is NaN is done again, key by key, where there were
 // masked tiles. The maxima are those of all keys of a tile, and the mask acts on the
@@ -27,13 +31,20 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: kernel private @ids_kernel0
 // CHECK: %[[BATCH:.*]], %[[HEAD:.*]], %[[OWN:.*]], %{{.*}} = tile.work_tile %{{.*}} longest_first section(%[[SECTION:.*]]) batches(%[[B:.*]]) heads(%[[H:.*]]) tiles(
 // CHECK: %[[PLACE:.*]] = arith.subi %{{.*}}, %[[OWN]]
-// CHECK: %[[NTH:.*]] = memref.load %[[LISTS:.*]][%[[BATCH]], %c0, %[[PLACE]], %c2]
-// CHECK: %[[LISTED:.*]] = arith.index_cast %[[NTH]] : i32 to index
+// CHECK: %[[MANY:.*]] = arith.cmpi sgt, %{{.*}}, %c264
+// CHECK: %[[LONG:.*]] = arith.cmpi sgt, %{{.*}}, %c1024
+// CHECK: %[[FOUND:.*]] = arith.andi %[[MANY]], %[[LONG]]
 // CHECK: %[[BEFORE:.*]] = arith.muli %[[BATCH]], %[[H]]
 // CHECK: %[[NUMBER:.*]] = arith.addi %[[BEFORE]], %[[HEAD]]
 // CHECK: %[[LEFT:.*]] = arith.subi %{{.*}}, %[[NUMBER]]
 // CHECK: %[[IS_LAST:.*]] = arith.cmpi sle, %[[LEFT]], %[[SECTION]]
-// CHECK: %[[TILE:.*]] = arith.select %[[IS_LAST]], %[[LISTED]], %[[OWN]]
+// CHECK: %[[IS_SAID:.*]] = arith.andi %[[FOUND]], %[[IS_LAST]]
+// CHECK: %[[TILE:.*]] = scf.if %[[IS_SAID]] -> (index) {
+// CHECK: %[[NTH:.*]] = memref.load %[[LISTS:.*]][%[[BATCH]], %c0, %[[PLACE]], %c2]
+// CHECK: %[[LISTED:.*]] = arith.index_cast %[[NTH]] : i32 to index
+// CHECK: scf.yield %[[LISTED]]
+// CHECK: else
+// CHECK: scf.yield %[[OWN]]
 // CHECK: %[[MASKED:.*]] = memref.load %[[LISTS]][%[[BATCH]], %c0, %[[TILE]], %c0]
 // CHECK: %[[M:.*]] = arith.index_cast %[[MASKED]]
 // CHECK: %[[WHOLE:.*]] = memref.load %[[LISTS]][%[[BATCH]], %c0, %[[TILE]], %c1]
@@ -201,9 +212,12 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[ALL:.*]] = arith.muli %[[N]], %[[TILES]]
 // CHECK: tile.launch @pairs_kernel1 grid(%[[ALL]])
 // CHECK: tile.launch @pairs_kernel2 grid(%[[N]])
-// Few work tiles take the last rows first, without a kernel that says so.
+// Few work tiles take the last rows first, without a kernel that says so, and so do
+// those of few keys.
 // CHECK: %[[MANY:.*]] = arith.cmpi sgt, %{{.*}}, %c264
-// CHECK: %[[ORDERED:.*]] = arith.select %[[MANY]], %[[N]], %c0
+// CHECK: %[[LONG:.*]] = arith.cmpi sgt, %{{.*}}, %c1024
+// CHECK: %[[BOTH:.*]] = arith.andi %[[MANY]], %[[LONG]]
+// CHECK: %[[ORDERED:.*]] = arith.select %[[BOTH]], %[[N]], %c0
 // CHECK: tile.launch @pairs_kernel3 grid(%[[ORDERED]])
 // CHECK: tile.launch @pairs_kernel0 grid(
 
@@ -213,8 +227,8 @@ module attributes {attn.target = "sm_90a"} {
 // that is done again.
 // CHECK-LABEL: kernel private @pairs_kernel0
 // CHECK: %{{.*}}, %[[HEAD:.*]], %[[PLACE:.*]], %{{.*}} = tile.work_tile %{{.*}} in_order
+// CHECK: %[[TILE:.*]] = scf.if %{{.*}} -> (index) {
 // CHECK: %[[NTH:.*]] = memref.load %[[LISTS:.*]][%c0, %[[HEAD]], %[[PLACE]], %c2] : memref<?x?x?x?xi32>
-// CHECK: %[[TILE:.*]] = arith.index_cast %[[NTH]] : i32 to index
 // CHECK: arith.muli %[[TILE]], %c128
 // CHECK-NOT: memref.load {{.*}}xi8,
 // CHECK: scf.for {{.*}} iter_args({{.*}}) -> ({{.*}}, i32)
@@ -245,12 +259,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: } -> !tile.tile<128x1xi1>, !tile.tile<128x1xi1>
 // CHECK: tile.bits
 // CHECK-NOT: !tile.tile<128x128xi1>
-// CHECK: memref.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %[[OWN:.*]], %c1]
-// CHECK: %[[LAST:.*]] = arith.subi %{{.*}}, %c1
-// CHECK: %[[NTH:.*]] = arith.subi %[[LAST]], %[[OWN]]
-// CHECK: %[[FROM_END:.*]] = arith.index_cast %[[NTH]] : index to i32
-// CHECK: memref.store %[[FROM_END]], %{{.*}}[%{{.*}}, %{{.*}}, %[[OWN]], %c2]
-// CHECK: tile.return
+// CHECK: memref.store %{{.*}}, %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}, %c1]
+// CHECK-NEXT: tile.return
 
 // The order: how many query tiles take longer, in halves of a whole tile, or as
 // long and are behind: so many come before this one.

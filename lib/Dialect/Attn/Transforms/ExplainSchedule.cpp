@@ -108,14 +108,18 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
   else if (schedule.getOrder() == WorkOrder::in_order)
     text += isListed && listsBand(op) ? " (rows have keys around them, as many)"
                                       : " (the first rows have the most keys)";
-  else if (isListed && listsSayOrder(op) != ListedOrder::none)
+  else if (isListed && listsSayOrder(op) != ListedOrder::none) {
     text += std::string(" (") +
             (listsSayOrder(op) == ListedOrder::lastHeads
                  ? "the last rows first; of the heads that come last, "
                  : "") +
             "by the lists of key tiles, where there are more than " +
-            std::to_string(::attn::mostTilesWithoutOrder(target)) + ")";
-  else
+            std::to_string(::attn::mostTilesWithoutOrder(target));
+    if (op.getQueryOperands().size() == 1)
+      text += " and more than " +
+              std::to_string(::attn::mostKeysWithoutOrder()) + " keys";
+    text += ")";
+  } else
     text += " (most masks leave the last rows the most keys)";
   if (schedule.getSection() > 1)
     text += "; heads abreast: at most " + std::to_string(schedule.getSection());

@@ -24,8 +24,8 @@
 // counts those that take longer: as many come before it. Where one kernel lists
 // them, only the heads that come last take them in that order, since long ones
 // that end the launch leave multiprocessors idle, and the others in the order
-// of the rows. It takes longer than it gains where there are few work tiles:
-// then the last query tiles come first.
+// of the rows. It takes longer than it gains where there are few work tiles, or
+// short ones: then the last query tiles come first.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +34,7 @@
 #include "TileLists.h"
 #include "TileSteps.h"
 #include "TileStream.h"
+#include "attn/Analysis/Schedule.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -357,12 +358,6 @@ listWords(KeyListContext &ctx, const KeyLists &into, Value base, Value wholes,
   });
 }
 
-/// Whether the reduction reads the order of query tiles in the lists.
-static bool saysOrder(KeyListContext &ctx) {
-  return ctx.schedule.getOrder() == WorkOrder::longest_first &&
-         listsSayOrder(ctx.reduction) != ListedOrder::none;
-}
-
 void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,
                             Value numTiles, Value block) {
   ctx.b.setInsertionPointToStart(&ctx.kernel.getBody().front());
@@ -424,13 +419,6 @@ void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,
     memref::StoreOp::create(
         ctx.b, chunks.getResult(which), into.tiles,
         {ctx.batch, ctx.head, ctx.queryTile, ctx.index(which)});
-  // The order of few work tiles, of which no kernel counts those before.
-  if (saysOrder(ctx))
-    memref::StoreOp::create(
-        ctx.b,
-        ctx.toI32(ctx.sub(ctx.sub(numTiles, ctx.index(1)), ctx.queryTile)),
-        into.tiles,
-        {ctx.batch, ctx.head, ctx.queryTile, ctx.index(KeyLists::nthLongest)});
   tile::ReturnOp::create(ctx.b);
 }
 
@@ -449,6 +437,21 @@ static Value loadLength(KeyListContext &ctx, const KeyLists &from, Value tile) {
   };
   return ctx.add(ctx.mul(count(KeyLists::masks), ctx.i32(ofMasked)),
                  ctx.mul(count(KeyLists::wholes), ctx.i32(ofWhole)));
+}
+
+Value mlir::attn::findsOrder(OpBuilder &b, Location loc,
+                             ReductionOpInterface op, Value work, Value keys,
+                             const ::attn::TargetInfo &target) {
+  auto isMore = [&](Value x, int64_t most) -> Value {
+    Value limit = arith::ConstantIndexOp::create(b, loc, most);
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, x, limit);
+  };
+  Value areMany = isMore(work, ::attn::mostTilesWithoutOrder(target));
+  // Work tiles of gradients take as long as two or three of others.
+  if (op.getQueryOperands().size() > 1)
+    return areMany;
+  return arith::AndIOp::create(b, loc, areMany,
+                               isMore(keys, ::attn::mostKeysWithoutOrder()));
 }
 
 void mlir::attn::buildOrder(KeyListContext &ctx, const KeyLists &into,

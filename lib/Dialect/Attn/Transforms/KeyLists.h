@@ -80,6 +80,10 @@ void buildLists(KeyListContext &ctx, const KeyLists &into, Value numTiles,
 /// one.
 void buildClasses(KeyListContext &ctx, const KeyLists &into, Value numTiles,
                   Value block);
+/// Whether that finds the order of the query tiles, of so many work tiles with
+/// so many keys: few, or those of few keys, do not gain what it costs.
+Value findsOrder(OpBuilder &b, Location loc, ReductionOpInterface op,
+                 Value work, Value keys, const ::attn::TargetInfo &target);
 /// The kernel behind them, which finds the order of the query tiles.
 void buildOrder(KeyListContext &ctx, const KeyLists &into, Value numTiles,
                 Value block);

@@ -545,11 +545,11 @@ void PlanBuilder::convertLists(ReductionOpInterface op, MonoidOp monoid,
     return;
   Value work = arith::MulIOp::create(b, loc, batches, heads);
   work = arith::MulIOp::create(b, loc, work, extra[0]);
-  Value areMany =
-      arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, work,
-                            index(::attn::mostTilesWithoutOrder(target), loc));
-  make(arith::SelectOp::create(b, loc, areMany, tiles, index(0, loc)),
-       buildOrder, schedule);
+  Value keys = memref::DimOp::create(
+      b, loc, mapping.lookup(op.getKeyOperands().front()), 2);
+  Value finds = findsOrder(b, loc, op, work, keys, target);
+  make(arith::SelectOp::create(b, loc, finds, tiles, index(0, loc)), buildOrder,
+       schedule);
 }
 
 LogicalResult PlanBuilder::convertFused(FusedOp op) {

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileBlock.h"
+#include "KeyLists.h"
 #include "TileFused.h"
 #include "TileLists.h"
 #include "TileRotary.h"
@@ -49,25 +50,38 @@ static Value sectionOf(ReductionContext &ctx, Value group, Value batches,
 
 /// The query tile that the lists say comes in the place of the block's: of all
 /// heads, or of those of the last section, where the block's are counted from
-/// the last one on.
+/// the last one on. Nothing is read where they say nothing else: what the lists
+/// have of the tile is read behind it.
 static Value takeListed(ReductionContext &ctx, ListedOrder listed,
                         Value numTiles, Value batches, Value numHeads,
                         Value section) {
   Value own = ctx.queryTile;
   bool ofAll = listed == ListedOrder::allHeads;
-  if (!ofAll)
-    ctx.queryTile = ctx.sub(ctx.sub(numTiles, ctx.index(1)), own);
+  Value mirrored = ctx.sub(ctx.sub(numTiles, ctx.index(1)), own);
+  Value work = ctx.mul(ctx.mul(batches, numHeads), numTiles);
+  Value key = ctx.arg(ctx.reduction.getKeyOperands().front());
+  Value isSaid = findsOrder(ctx.b, ctx.loc, ctx.reduction, work,
+                            ctx.dim(key, 2), ctx.target);
+  if (!ofAll) {
+    Value left = ctx.sub(ctx.mul(batches, numHeads),
+                         ctx.add(ctx.mul(ctx.batch, numHeads), ctx.head));
+    Value isLast = ctx.cmp(arith::CmpIPredicate::sle, left,
+                           section ? section : ctx.index(1));
+    isSaid = arith::AndIOp::create(ctx.b, isSaid, isLast);
+    ctx.queryTile = mirrored;
+  }
   SmallVector<Value> place = listIndices(ctx);
   place.push_back(ctx.index(KeyLists::nthLongest));
+  auto branch = scf::IfOp::create(ctx.b, ctx.b.getIndexType(), isSaid,
+                                  /*withElseRegion=*/true);
+  OpBuilder::InsertionGuard guard(ctx.b);
+  ctx.b.setInsertionPointToStart(branch.thenBlock());
   Value found =
       ctx.toIndex(memref::LoadOp::create(ctx.b, ctx.lists.tiles, place));
-  if (ofAll)
-    return found;
-  Value left = ctx.sub(ctx.mul(batches, numHeads),
-                       ctx.add(ctx.mul(ctx.batch, numHeads), ctx.head));
-  return ctx.select(ctx.cmp(arith::CmpIPredicate::sle, left,
-                            section ? section : ctx.index(1)),
-                    found, own);
+  scf::YieldOp::create(ctx.b, found);
+  ctx.b.setInsertionPointToStart(branch.elseBlock());
+  scf::YieldOp::create(ctx.b, ofAll ? mirrored : own);
+  return branch.getResult(0);
 }
 
 std::string mlir::attn::whyNotSliced(ReductionOpInterface op, MonoidOp monoid,

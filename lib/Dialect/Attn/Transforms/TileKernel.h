@@ -90,8 +90,8 @@ struct KeyLists {
   Value words, classes, bits;
   /// The header: how many key tiles are masked, how many are whole, and, in the
   /// n-th list, which query tile has the n-th most to do. That is there if the
-  /// schedule takes the longest first; with few work tiles it is counted from
-  /// the end.
+  /// schedule takes the longest first, and work tiles are many and long: others
+  /// come from the last rows on.
   static constexpr int64_t masks = 0, wholes = 1, nthLongest = 2, header = 3;
   /// Blocks that share the classification of a query tile's key tiles, without
   /// bits.
