@@ -47,6 +47,16 @@ module attributes {attn.target = "sm_90a"} {
         alibi(%slopes : tensor<?xf32>) -> tensor<?x?x?x64xbf16>
     return %o : tensor<?x?x?x64xbf16>
   }
+  // CHECK-LABEL: func.func @wide_alibi(
+  // CHECK:         schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled, turns = products
+  func.func @wide_alibi(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                   %v: tensor<?x?x?x128xbf16>, %slopes: tensor<?xf32>) -> tensor<?x?x?x128xbf16> {
+    // expected-remark @below {{turns: products (the rate was 1.001 of that without)}}
+    %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+        keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+        alibi(%slopes : tensor<?xf32>) -> tensor<?x?x?x128xbf16>
+    return %o : tensor<?x?x?x128xbf16>
+  }
   // CHECK-LABEL: func.func @causal_alibi(
   // CHECK-NOT:     turns
   func.func @causal_alibi(%q: tensor<?x?x?x64xbf16>, %k: tensor<?x?x?x64xbf16>,
