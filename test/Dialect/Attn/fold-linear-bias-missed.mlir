@@ -49,4 +49,59 @@ func.func @sum(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
       alibi(%a : tensor<?xf32>) -> tensor<?x?x?x128xbf16>
   return %o : tensor<?x?x?x128xbf16>
 }
+
+// A function of the distance without a bound; one of more than the distance; and
+// a table beside ALiBi, whose sides are not those of far pairs.
+func.func @unbounded(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                     %v: tensor<?x?x?x128xbf16>) -> tensor<?x?x?x128xbf16> {
+  // expected-remark@+1 {{no linear tiles: its score does not grow evenly from key to key}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>) score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32):
+        %d = arith.subi %i, %j : i32
+        %f = arith.sitofp %d : i32 to f32
+        %r = math.sin %f : f32
+        %y = arith.addf %s, %r : f32
+        attn.yield %y : f32
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+
+func.func @sum_of_positions(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                            %v: tensor<?x?x?x128xbf16>, %t: tensor<?xf32>)
+    -> tensor<?x?x?x128xbf16> {
+  // expected-remark@+1 {{no linear tiles: its score does not grow evenly from key to key}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      captures(%t : tensor<?xf32>) score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %u: tensor<?xf32>):
+        %c = arith.constant 64 : i32
+        %d = arith.addi %i, %j : i32
+        %m = arith.minsi %d, %c : i32
+        %at = arith.index_cast %m : i32 to index
+        %x = tensor.extract %u[%at] : tensor<?xf32>
+        %y = arith.addf %s, %x : f32
+        attn.yield %y : f32
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
+
+func.func @beside(%q: tensor<?x?x?x128xbf16>, %k: tensor<?x?x?x128xbf16>,
+                  %v: tensor<?x?x?x128xbf16>, %a: tensor<?xf32>, %t: tensor<?xf32>)
+    -> tensor<?x?x?x128xbf16> {
+  // expected-remark@+1 {{no linear tiles: its score does not grow evenly from key to key}}
+  %o = attn.attention queries(%q : tensor<?x?x?x128xbf16>)
+      keys(%k : tensor<?x?x?x128xbf16>) values(%v : tensor<?x?x?x128xbf16>)
+      alibi(%a : tensor<?xf32>) captures(%t : tensor<?xf32>) score {
+      ^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32, %u: tensor<?xf32>):
+        %c = arith.constant 64 : i32
+        %d = arith.subi %i, %j : i32
+        %m = arith.minsi %d, %c : i32
+        %at = arith.index_cast %m : i32 to index
+        %x = tensor.extract %u[%at] : tensor<?xf32>
+        %y = arith.addf %s, %x : f32
+        attn.yield %y : f32
+      } -> tensor<?x?x?x128xbf16>
+  return %o : tensor<?x?x?x128xbf16>
+}
 }

@@ -14,6 +14,7 @@
 #include "Distances.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Interfaces/SideEffectInterfaces.h"
 #include "llvm/ADT/DenseMap.h"
@@ -196,6 +197,67 @@ std::optional<Trend> TrendReader::compute(Operation *op) {
       operands[1].offset)
     result.offset = *operands[0].offset ^ *operands[1].offset;
   return result;
+}
+
+namespace {
+
+/// Whether values of a region differ by the distance alone.
+class DistanceReader {
+public:
+  DistanceReader(BlockArgument row, BlockArgument key)
+      : key(key), trends(row, key, /*isAhead=*/false) {}
+
+  /// Whether the value differs by the distance; nothing where it does by more.
+  std::optional<bool> read(Value value) {
+    if (auto found = known.find(value); found != known.end())
+      return found->second;
+    std::optional<bool> differs = compute(value);
+    return known[value] = differs;
+  }
+  /// Whether what was read is made of a bound of distances, or of elements.
+  bool hasBound = false;
+
+private:
+  std::optional<bool> compute(Value value);
+
+  BlockArgument key;
+  TrendReader trends;
+  llvm::DenseMap<Value, std::optional<bool>> known;
+};
+
+} // namespace
+
+std::optional<bool> DistanceReader::compute(Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value);
+      argument && argument.getArgNumber() > key.getArgNumber())
+    return false;
+  Operation *op = value.getDefiningOp();
+  std::optional<Trend> trend = trends.read(value);
+  if (trend && trend->isOfDistance() && !trend->isLevel() && trend->from == 0)
+    return true;
+  if (!op)
+    return trend && trend->isLevel() ? std::optional(false) : std::nullopt;
+  if (op->getNumRegions() || op->getNumResults() != 1 ||
+      !isMemoryEffectFree(op))
+    return std::nullopt;
+  bool differs = false;
+  for (Value operand : op->getOperands()) {
+    std::optional<bool> own = read(operand);
+    if (!own)
+      return std::nullopt;
+    differs |= *own;
+  }
+  hasBound |=
+      differs && isa<tensor::ExtractOp, arith::SelectOp, arith::MinSIOp,
+                     arith::MaxSIOp, arith::MinimumFOp, arith::MaximumFOp,
+                     arith::MinNumFOp, arith::MaxNumFOp>(op);
+  return differs;
+}
+
+bool mlir::attn::isOfBoundedDistance(Value value, BlockArgument row,
+                                     BlockArgument key) {
+  DistanceReader reader(row, key);
+  return reader.read(value) == true && reader.hasBound;
 }
 
 std::optional<FarValue> mlir::attn::findFarValue(Value value, Value row,

@@ -20,6 +20,11 @@ struct FarValue {
   std::optional<int64_t> value = {};
 };
 
+/// Whether a value of a region differs by the distance of a row and a key
+/// alone, and may be the same for many: it has a bound, or is read from a
+/// tensor. Captures follow the positions among the region's arguments.
+bool isOfBoundedDistance(Value value, BlockArgument row, BlockArgument key);
+
 /// Of a value of a region: the same for all rows that are far enough behind
 /// their keys (row - key), or ahead of them (key - row); nothing where it is
 /// not.

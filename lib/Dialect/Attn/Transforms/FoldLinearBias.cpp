@@ -21,8 +21,13 @@
 // it changes in are not. Where it changes, the analysis of the mask d >= 0
 // tells.
 //
+// What is the same for all pairs that are far enough apart (Distances.h), as
+// the element of a table by a distance with bounds, has the slope 0 there:
+// tiles of such pairs alone are linear, and read it once for a block.
+//
 //===----------------------------------------------------------------------===//
 
+#include "Distances.h"
 #include "MarkReductions.h"
 #include "NamedRewrites.h"
 #include "TileKernel.h"
@@ -51,10 +56,11 @@ namespace {
 /// Reads slopes off a score region. A slope is a uniform f32, null for 0.
 class SlopeReader {
 public:
-  SlopeReader(OpBuilder &b, Location loc, Value key,
-              const llvm::DenseSet<Value> &varies,
+  SlopeReader(OpBuilder &b, Location loc, BlockArgument row, BlockArgument key,
+              bool measures, const llvm::DenseSet<Value> &varies,
               llvm::function_ref<Value(Value)> uniform)
-      : b(b), loc(loc), key(key), varies(varies), uniform(uniform) {}
+      : b(b), loc(loc), row(row), key(key), measures(measures), varies(varies),
+        uniform(uniform) {}
 
   /// The slope of `value` by `variable`, where distances are not negative, or
   /// with `negative` are.
@@ -65,8 +71,11 @@ public:
   Value distance;
   int64_t step = 0;
   bool hasSize = false;
+  /// What is the same for all pairs that are far apart.
+  FarTerms far;
 
 private:
+  bool isFar(Value value);
   FailureOr<Value> slopeOfDistance(Value value, bool isSize, bool negative);
   std::optional<int64_t> stepOf(Value value);
   Value constant(float value) {
@@ -76,7 +85,8 @@ private:
 
   OpBuilder &b;
   Location loc;
-  Value key;
+  BlockArgument row, key;
+  bool measures;
   const llvm::DenseSet<Value> &varies;
   llvm::function_ref<Value(Value)> uniform;
 };
@@ -111,6 +121,28 @@ std::optional<int64_t> SlopeReader::stepOf(Value value) {
   return std::nullopt;
 }
 
+/// Notes what is the same for all pairs that are far apart, on one side at
+/// least, as the region tells of all such values, or as may be measured.
+bool SlopeReader::isFar(Value value) {
+  if (llvm::is_contained(far.values, value))
+    return true;
+  FarTerms both = far;
+  both.values.push_back(value);
+  for (bool isAhead : {false, true}) {
+    std::optional<int64_t> &from = isAhead ? both.ahead : both.behind;
+    std::optional<FarValue> own = findFarValue(value, row, key, isAhead);
+    from =
+        from && own ? std::optional(std::max(*from, own->from)) : std::nullopt;
+  }
+  both.isMeasured = !both.behind && !both.ahead;
+  if (both.isMeasured && (!measures || !llvm::all_of(both.values, [&](Value v) {
+        return isOfBoundedDistance(v, row, key);
+      })))
+    return false;
+  far = both;
+  return true;
+}
+
 FailureOr<Value> SlopeReader::slopeOfDistance(Value value, bool isSize,
                                               bool negative) {
   if (auto size = value.getDefiningOp<math::AbsIOp>()) {
@@ -132,6 +164,8 @@ FailureOr<Value> SlopeReader::slope(Value value, Value variable,
     return Value();
   if (value == variable)
     return constant(1.0f);
+  if (variable == key && isFar(value))
+    return Value();
   Operation *op = value.getDefiningOp();
   if (!value.getType().isF32())
     return failure();
@@ -197,6 +231,7 @@ struct Slopes {
   Value distance;
   int64_t step = 0;
   bool hasSize = false;
+  FarTerms far;
 };
 } // namespace
 
@@ -207,34 +242,53 @@ static std::optional<Slopes> emitSlopes(OpBuilder &b, Location loc,
                                         UniformFn uniform) {
   Region &score = op.getScoreBody();
   Value root = getYielded(score).front();
-  Value dot = score.getArgument(0), key = score.getArgument(4);
-  SlopeReader reader(b, loc, key, varies, uniform);
+  Value dot = score.getArgument(0);
+  BlockArgument key = score.getArgument(4);
+  // Sizes are those of the tensors then.
+  bool measures = !op.hasOwnSizes() &&
+                  op.getQuerySource().is(SourceKind::dense) &&
+                  op.getKeySource().is(SourceKind::dense);
+  SlopeReader reader(b, loc, score.getArgument(3), key, measures, varies,
+                     uniform);
   FailureOr<Value> k = reader.slope(root, dot, false);
   FailureOr<Value> ahead = reader.slope(root, key, false);
   FailureOr<Value> behind = reader.slope(root, key, true);
   if (failed(k) || !*k || failed(ahead) || failed(behind))
     return std::nullopt;
-  return Slopes{*k,          *ahead,        *behind, reader.distance,
-                reader.step, reader.hasSize};
+  // Tiles have the sides of one thing.
+  if (!reader.far.values.empty() && reader.distance)
+    return std::nullopt;
+  return Slopes{*k,          *ahead,         *behind,   reader.distance,
+                reader.step, reader.hasSize, reader.far};
 }
 
 //===----------------------------------------------------------------------===//
 // The form of a reduction
 //===----------------------------------------------------------------------===//
 
+/// The slopes of a score region, built where nobody sees them.
+static std::optional<Slopes> findSlopes(ReductionOpInterface op) {
+  Region scratch;
+  OpBuilder b(op.getContext());
+  b.createBlock(&scratch);
+  llvm::DenseSet<Value> varies =
+      findVarying(op.getScoreBody(), 1, /*hasKey=*/true, /*headVaries=*/false);
+  return emitSlopes(b, op.getLoc(), op, varies, [](Value x) { return x; });
+}
+
 bool mlir::attn::growsEvenly(ReductionOpInterface op) {
   Region &score = op.getScoreBody();
   if (score.empty() || op.getQueryOperands().size() != 1 ||
       score.front().getTerminator()->getNumOperands() != 1)
     return false;
-  Region scratch;
-  OpBuilder b(op.getContext());
-  b.createBlock(&scratch);
-  llvm::DenseSet<Value> varies =
-      findVarying(score, 1, /*hasKey=*/true, /*headVaries=*/false);
-  std::optional<Slopes> slopes =
-      emitSlopes(b, op.getLoc(), op, varies, [](Value x) { return x; });
+  std::optional<Slopes> slopes = findSlopes(op);
   return slopes && (slopes->ahead || slopes->behind);
+}
+
+FarTerms mlir::attn::findFarTerms(ReductionOpInterface op) {
+  std::optional<Slopes> slopes =
+      op.getLinearBias() ? findSlopes(op) : std::nullopt;
+  return slopes ? slopes->far : FarTerms();
 }
 
 StringRef mlir::attn::whyNotLinear(ReductionOpInterface op, MonoidOp monoid,
@@ -262,12 +316,7 @@ StringRef mlir::attn::whyNotLinear(ReductionOpInterface op, MonoidOp monoid,
     return "its whole tiles are not peeled";
   if (hasGroup(op))
     return "it reduces the queries of several heads";
-  Region scratch;
-  OpBuilder b(op.getContext());
-  b.createBlock(&scratch);
-  llvm::DenseSet<Value> varies =
-      findVarying(score, 1, /*hasKey=*/true, /*headVaries=*/false);
-  if (!emitSlopes(b, op.getLoc(), op, varies, [](Value x) { return x; }))
+  if (!findSlopes(op))
     return "its score does not grow evenly from key to key";
   return {};
 }
@@ -308,6 +357,16 @@ LinearBias mlir::attn::emitLinearBias(OpBuilder &b, Location loc,
   Value ramps[] = {rampOf(slopes->ahead),
                    slopes->hasSize ? rampOf(slopes->behind) : Value()};
   bias.left = ramps[0];
+  bias.far = slopes->far;
+  auto farFrom = [&](std::optional<int64_t> from) -> Value {
+    if (!from)
+      return {};
+    return arith::ConstantIntOp::create(b, loc, *from, 32);
+  };
+  if (!bias.far.values.empty()) {
+    bias.farBehind = farFrom(bias.far.behind);
+    bias.farAhead = farFrom(bias.far.ahead);
+  }
   if (!slopes->distance)
     return bias;
 
@@ -342,12 +401,40 @@ LinearBias mlir::attn::emitLinearBias(OpBuilder &b, Location loc,
 // Key tiles
 //===----------------------------------------------------------------------===//
 
+/// The keys that all rows are far behind, and those that all are far ahead of.
+static LinearRange emitFarRange(OpBuilder &b, Location loc,
+                                const LinearBias &bias, Value firstRow,
+                                Value lastRow, Value numKeys) {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto toIndex = [&](Value value) -> Value {
+    return arith::IndexCastOp::create(b, loc, b.getIndexType(), value);
+  };
+  LinearRange range{bias.fits, index(0), numKeys};
+  if (bias.farBehind) {
+    Value end = arith::AddIOp::create(b, loc, firstRow, index(1));
+    end = arith::SubIOp::create(b, loc, end, toIndex(bias.farBehind));
+    end = arith::MaxSIOp::create(b, loc, end, index(0));
+    range.end = arith::MinSIOp::create(b, loc, end, numKeys);
+  }
+  if (bias.farAhead) {
+    Value start =
+        arith::AddIOp::create(b, loc, lastRow, toIndex(bias.farAhead));
+    start = arith::MaxSIOp::create(b, loc, start, range.end);
+    range.start = arith::MinSIOp::create(b, loc, start, numKeys);
+  }
+  return range;
+}
+
 LinearRange mlir::attn::emitLinearRange(OpBuilder &b, Location loc,
                                         const LinearBias &bias,
                                         ::attn::MaskAnalysis::UniformFn uniform,
                                         Value firstRow, Value lastRow,
                                         Value numKeys) {
   LinearRange range{bias.fits, Value(), Value()};
+  if (!bias.far.values.empty())
+    return emitFarRange(b, loc, bias, firstRow, lastRow, numKeys);
   if (!bias.distance)
     return range;
   auto bounds =

@@ -122,7 +122,7 @@ static RowBlock listedBlock(KeyListContext &ctx, Value tile, bool ragged) {
 }
 
 /// Whether a key has an element that is true, among all rows.
-static Value someOfRows(KeyListContext &ctx, Value elements) {
+Value mlir::attn::someOfRows(KeyListContext &ctx, Value elements) {
   Value no = arith::ConstantIntOp::create(ctx.b, ctx.b.getI1Type(), 0);
   return ctx
       .reduce(elements, no, /*ordered=*/false,

@@ -49,6 +49,8 @@ ListedElements evaluateFew(KeyListContext &ctx, Value number);
 bool asksForRows(KeyListContext &ctx);
 /// Whether nothing is asked of a masked tile but that it is one.
 bool listsMixed(KeyListContext &ctx, const KeyLists &into);
+/// Which rows have an element that is true: a column.
+Value someOfRows(KeyListContext &ctx, Value elements);
 /// Words of the classes of tiles, as many as a tile has columns: 32 of them
 /// each, and words of one kind after those of the one before.
 SmallVector<Value> classWords(KeyListContext &ctx, ValueRange classes);

@@ -137,6 +137,18 @@ bool growsEvenly(ReductionOpInterface op);
 StringRef whyNotLinear(ReductionOpInterface op, MonoidOp monoid,
                        const ::attn::TargetInfo &target);
 
+/// Values of a score region that are the same for all pairs whose row is so far
+/// behind the key (row - key), or ahead of it (key - row); null where there is
+/// no such distance. Where the region does not tell, but values differ by the
+/// distance alone, a kernel finds out (`isMeasured`).
+struct FarTerms {
+  SmallVector<Value> values;
+  std::optional<int64_t> behind = 0, ahead = 0;
+  bool isMeasured = false;
+};
+/// Those of a reduction with `linear_bias`.
+FarTerms findFarTerms(ReductionOpInterface op);
+
 /// Scores that grow evenly from key to key, as a kernel needs them.
 struct LinearBias {
   bool applies = false;
@@ -149,6 +161,10 @@ struct LinearBias {
   /// The size of a distance is taken; it is positive for the first keys.
   bool hasSides = false, positiveFirst = false;
   std::unique_ptr<Region> region; // distance >= 0
+  /// Whole tiles are linear where these are far; there is no ramp then. The
+  /// distances as they are when it runs, i32; null for none.
+  FarTerms far;
+  Value farBehind, farAhead;
   std::unique_ptr<::attn::MaskAnalysis> distance;
 
   /// What the product of a tile adds from key to key.

@@ -38,6 +38,9 @@ private:
   /// What kernels do with the marks of rows (TileRepair.cpp), which are the
   /// last of their outputs.
   enum class Marks { none, written, read };
+  /// Gives a kernel its marks, and returns its other outputs.
+  static ArrayRef<Value> takeMarks(ReductionContext &builder,
+                                   ArrayRef<Value> outputs, Marks marks);
   /// The heads that lists of keys are made for, of `heads` that are reduced.
   Value headsOfLists(ReductionOpInterface op, Value heads);
   /// Whether `factor` of a score is at most what a fixed anchor bears (i1).
@@ -60,6 +63,10 @@ private:
   /// Launches the kernel that turns the queries or the keys of a reduction
   /// (TurnRows.cpp). Returns where it writes them, or null where they stay.
   Value turnRows(ReductionOpInterface op, bool ofQueries);
+  /// Appends the distances from which on scores have the same terms, which a
+  /// kernel of its own finds, to a kernel's arguments, if they are measured.
+  bool measureDistances(ReductionOpInterface op, MonoidOp monoid, Value batches,
+                        Value heads, SmallVectorImpl<Value> &extra);
   SmallVector<Value> makeKeyLists(ReductionOpInterface op, Value batches,
                                   Value heads, Value numTiles);
   void convertLists(ReductionOpInterface op, MonoidOp monoid, Value batches,

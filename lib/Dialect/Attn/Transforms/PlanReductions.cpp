@@ -357,6 +357,9 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
   bool isListed = extra.size() > 1;
   size_t firstView = extra.size();
   llvm::append_range(extra, packedQueries);
+  size_t distancesAt = extra.size();
+  bool measures = packedQueries.empty() &&
+                  measureDistances(op, monoid, batches, heads, extra);
   size_t firstTurned = extra.size();
   bool turnsQueries = turnedQueries && packedQueries.empty();
   if (turnsQueries)
@@ -375,17 +378,13 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     llvm::append_range(
         builder.packedQueries,
         ArrayRef(kernel.extra).slice(firstView, packedQueries.size()));
+    if (measures)
+      builder.farDistances = kernel.extra[distancesAt];
     if (turnsQueries)
       builder.turnedQueries = kernel.extra[firstTurned];
     if (turnedKeys)
       builder.turnedKeys = kernel.extra.back();
-    ArrayRef<Value> results = kernel.outputs;
-    if (marks == Marks::written)
-      builder.marksOut = results.back();
-    else if (marks == Marks::read)
-      builder.marksIn = results.back();
-    if (marks != Marks::none)
-      results = results.drop_back();
+    ArrayRef<Value> results = takeMarks(builder, kernel.outputs, marks);
     return buildReduction(builder, results, kernel.extra[0], kernel.block);
   };
   ScheduleAttr decided = scheduleOfKernel(op, isListed, target);

@@ -1,4 +1,4 @@
-//===- PlanRows.cpp - Rows of sequences as a plan counts them -------------===//
+//===- PlanRows.cpp - Rows and distances as a plan counts them ------------===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanBuilder.h"
+#include "TileDistances.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
 using namespace mlir;
@@ -72,4 +73,45 @@ Value PlanBuilder::isSmallScore(ReductionOpInterface op, MonoidOp monoid,
   Value limit = arith::ConstantFloatOp::create(
       b, loc, b.getF32Type(), APFloat(fixedAnchorLimit(monoid)));
   return arith::CmpFOp::create(b, loc, arith::CmpFPredicate::OLE, size, limit);
+}
+
+bool PlanBuilder::measureDistances(ReductionOpInterface op, MonoidOp monoid,
+                                   Value batches, Value heads,
+                                   SmallVectorImpl<Value> &extra) {
+  if (!findFarTerms(op).isMeasured)
+    return false;
+  Location loc = op.getLoc();
+  constexpr int64_t any = ShapedType::kDynamic;
+  ScheduleAttr schedule = op.getScheduleAttribute().withCluster(1);
+  // Of few tiles most have pairs that are near.
+  auto areMany = [&](Value tensor, int64_t tile) -> Value {
+    Value rows = memref::DimOp::create(b, loc, mapping.lookup(tensor), 2);
+    return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sge, rows,
+                                 index(8 * tile, loc));
+  };
+  Value pays = arith::AndIOp::create(
+      b, loc, areMany(op.getQueryOperands().front(), schedule.getBlockQ()),
+      areMany(op.getKeyOperands().front(), schedule.getBlockK()));
+  batches = arith::SelectOp::create(b, loc, pays, batches, index(0, loc));
+  auto type = MemRefType::get({any, any, 2}, b.getI32Type());
+  extra.push_back(
+      tile::WorkspaceOp::create(b, loc, type, ValueRange{batches, heads}));
+  Kernel kernel =
+      startKernel(op, op->getOperands(), {}, extra.back(), schedule);
+  KeyListContext builder(op, monoid, target, kernel.func);
+  for (auto [i, operand] : llvm::enumerate(kernel.operands))
+    builder.bind(operand, kernel.func.getArgument(i));
+  buildFarDistances(builder, kernel.extra[0], kernel.block);
+  Value blocks = arith::MulIOp::create(b, loc, batches, heads);
+  launch(loc, kernel, arith::MulIOp::create(b, loc, blocks, index(2, loc)));
+  return true;
+}
+
+ArrayRef<Value> PlanBuilder::takeMarks(ReductionContext &builder,
+                                       ArrayRef<Value> outputs, Marks marks) {
+  if (marks == Marks::none)
+    return outputs;
+  (marks == Marks::written ? builder.marksOut : builder.marksIn) =
+      outputs.back();
+  return outputs.drop_back();
 }

@@ -14,12 +14,18 @@
 // Which distances are far the index says (Distances.h). What tests the distance
 // is told by the tile then, too.
 //
+// Where only the elements say it, a kernel before the reduction compares what
+// each distance has with what the largest one has, for each batch and head.
+//
 //===----------------------------------------------------------------------===//
 
 #include "TileDistances.h"
 #include "Distances.h"
+#include "NamedRewrites.h"
 #include "TileElements.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -261,4 +267,76 @@ void mlir::attn::takeHeld(ReductionContext &ctx, RowBlock &block,
                     firstKey, last(firstKey, keyCols(ctx)));
   dots.front() = choose(ctx, isDistant, scoreTile(ctx), distant, near).front();
   block.samples.push_back({sum, dots.front()});
+}
+
+//===----------------------------------------------------------------------===//
+// Distances that are measured
+//===----------------------------------------------------------------------===//
+
+void mlir::attn::buildFarDistances(KeyListContext &ctx, Value into,
+                                   Value block) {
+  constexpr int64_t run = 32, bits = 32;
+  ctx.b.setInsertionPointToStart(&ctx.kernel.getBody().front());
+  auto work =
+      tile::WorkTileOp::create(ctx.b, block, ctx.dim(into, 0), ctx.dim(into, 1),
+                               ctx.index(1), ctx.index(2));
+  ctx.batch = work.getBatch();
+  ctx.head = work.getHead();
+  ctx.batchI32 = ctx.toI32(ctx.batch);
+  ctx.headI32 = ctx.toI32(ctx.head);
+  ctx.uniformPoint = ctx.index(0).getDefiningOp();
+  Value isAhead =
+      ctx.cmp(arith::CmpIPredicate::ne, work.getPart(), ctx.index(0));
+  auto rowsOf = [&](Value tensor) { return ctx.dim(ctx.arg(tensor), 2); };
+  Value size =
+      ctx.select(isAhead, rowsOf(ctx.reduction.getKeyOperands().front()),
+                 rowsOf(ctx.reduction.getQueryOperands().front()));
+  Value zero = ctx.i32(0);
+  Value last = ctx.max(ctx.sub(ctx.toI32(size), ctx.i32(1)), zero);
+  SmallVector<Value> terms = findFarTerms(ctx.reduction).values;
+  auto termsAt = [&](Value distance) {
+    Point point;
+    point.row = point.safeRow = ctx.select(isAhead, zero, distance);
+    point.key = point.safeKey = ctx.select(isAhead, distance, zero);
+    PointCloner cloner(ctx, ctx.reduction.getScoreBody(), 1, /*hasKey=*/true,
+                       ctx.reduction.getCaptureOperands(), point);
+    return llvm::map_to_vector(terms, [&](Value term) -> Value {
+      return arith::BitcastOp::create(ctx.b, ctx.b.getI32Type(),
+                                      cloner.get(term));
+    });
+  };
+  SmallVector<Value> farthest = termsAt(last);
+  auto loop = scf::ForOp::create(ctx.b, ctx.index(0), size,
+                                 ctx.index(keyCols(ctx) * run), zero);
+  {
+    OpBuilder::InsertionGuard guard(ctx.b);
+    ctx.b.setInsertionPointToStart(loop.getBody());
+    Value first = ctx.toI32(loop.getInductionVar());
+    auto differ = [&](Value row, Value col, ValueRange) -> SmallVector<Value> {
+      Value own = ctx.add(ctx.mul(row, ctx.i32(run)), col);
+      Value some;
+      for (auto [x, y] : llvm::zip_equal(
+               termsAt(ctx.min(ctx.add(first, own), last)), farthest)) {
+        Value one = ctx.cmp(arith::CmpIPredicate::ne, x, y);
+        some = some ? arith::OrIOp::create(ctx.b, some, one) : one;
+      }
+      return {some};
+    };
+    Type i1 = ctx.b.getI1Type();
+    Value found =
+        ctx.map({}, ctx.tileType(keyCols(ctx), run, i1), differ).front();
+    Value from = loop.getRegionIterArg(0);
+    for (auto [w, word] :
+         llvm::enumerate(classWords(ctx, someOfRows(ctx, found)))) {
+      Value behind = math::CountLeadingZerosOp::create(ctx.b, word);
+      Value runs = ctx.sub(ctx.i32(bits * int64_t(w + 1)), behind);
+      Value end = ctx.add(first, ctx.mul(runs, ctx.i32(run)));
+      from =
+          ctx.select(ctx.cmp(arith::CmpIPredicate::ne, word, zero), end, from);
+    }
+    scf::YieldOp::create(ctx.b, from);
+  }
+  memref::StoreOp::create(ctx.b, loop.getResult(0), into,
+                          {ctx.batch, ctx.head, work.getPart()});
+  tile::ReturnOp::create(ctx.b);
 }

@@ -12,7 +12,7 @@
 #ifndef ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEDISTANCES_H
 #define ATTN_LIB_DIALECT_ATTN_TRANSFORMS_TILEDISTANCES_H
 
-#include "TileKernel.h"
+#include "KeyLists.h"
 
 namespace mlir::attn {
 
@@ -49,6 +49,12 @@ void holdElements(ReductionContext &ctx);
 /// pairs then, of which those of a distant tile have one.
 void takeHeld(ReductionContext &ctx, RowBlock &block,
               SmallVectorImpl<Value> &dots);
+
+/// Fills in the kernel that finds from which distance on the terms of a batch
+/// and a head are what they are at the largest one (`FarTerms::isMeasured`):
+/// the end of the last run of distances of which some differ. Each row of a
+/// tile has a run; a block has the rows behind their keys, or those ahead.
+void buildFarDistances(KeyListContext &ctx, Value into, Value block);
 
 } // namespace mlir::attn
 

@@ -85,6 +85,9 @@ SmallVector<Value> mlir::attn::scores(ReductionContext &ctx, RowBlock &block,
     cloner.map(argument, dot);
   for (auto [sample, element] : llvm::zip_first(block.samples, block.sampled))
     cloner.map(sample.first, element);
+  for (auto [term, value] :
+       llvm::zip_first(block.tile.far, ctx.linear.far.values))
+    cloner.map(value, term);
   if (ctx.form.inUnits)
     return {withSign(ctx, cloner.get(ctx.form.inUnits))};
   return llvm::map_to_vector(getYielded(score),

@@ -98,7 +98,15 @@ bool mlir::attn::mayMaskLate(ReductionContext &ctx) {
          anchorIsFree(ctx.reduction, ctx.monoid);
 }
 
+bool mlir::attn::marksFarRows(ReductionContext &ctx) {
+  return ctx.marksOut && isGpu(ctx) && ctx.form.exponential && ctx.form.fused &&
+         !ctx.linear.far.values.empty() && !ctx.form.distances &&
+         !ctx.fixedAnchor;
+}
+
 bool mlir::attn::mayRedoFarRows(ReductionContext &ctx) {
+  if (marksFarRows(ctx))
+    return true;
   if (!rowsAreInMemory(ctx))
     return false;
   Region &region = ctx.reduction.getMaskBody();

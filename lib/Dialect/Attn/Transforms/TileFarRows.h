@@ -20,6 +20,9 @@ namespace mlir::attn {
 /// weights; and where the bits of a row may not depend on which of these it
 /// meets.
 bool mayRedoFarRows(ReductionContext &ctx);
+/// Whether the kernel that does rows with a NaN again does far ones, too: where
+/// scores have terms of far pairs.
+bool marksFarRows(ReductionContext &ctx);
 /// Whether rows that are NaN are done again, so that the values of keys that
 /// are dead in every row of a listed tile, or outside a window, need not be
 /// cleared.

@@ -8,6 +8,7 @@
 #include "StateUses.h"
 #include "TileSteps.h"
 #include "attn/Analysis/Laws.h"
+#include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -66,4 +67,27 @@ void mlir::attn::readForm(ReductionContext &ctx) {
     ctx.linear =
         emitLinearBias(ctx.b, ctx.loc, ctx.reduction, ctx.form.base,
                        ctx.varying(score, 1, /*hasKey=*/true), toUniform);
+  FarTerms &far = ctx.linear.far;
+  if (far.values.empty())
+    return;
+  // Rows of several heads have terms of their own.
+  if (ctx.packsHeads || (far.isMeasured && !ctx.farDistances)) {
+    ctx.linear = LinearBias();
+    return;
+  }
+  if (!far.isMeasured)
+    return;
+  auto load = [&](int64_t side) -> Value {
+    return memref::LoadOp::create(ctx.b, ctx.farDistances,
+                                  {ctx.batch, ctx.head, ctx.index(side)});
+  };
+  // A call of few tiles has not looked.
+  Value has = ctx.cmp(arith::CmpIPredicate::sgt, ctx.dim(ctx.farDistances, 0),
+                      ctx.index(0));
+  Value never = ctx.i32(1 << 30);
+  SmallVector<Value> found = stepIf(
+      ctx, has, {never, never},
+      [&] { return SmallVector<Value>{load(0), load(1)}; }, nullptr);
+  ctx.linear.farBehind = found[0];
+  ctx.linear.farAhead = found[1];
 }

@@ -259,7 +259,7 @@ static void buildRows(ReductionContext &ctx, ValueRange outputs) {
       hasGroup(ctx.reduction) ? walkGroup(ctx, state) : streamKeys(ctx, state);
   if (sumsHaveOrder(ctx))
     state.truncate(state.size() - ctx.rowSumWeights.size());
-  if (ctx.form.redoesFar || ctx.form.redoesSpoiled)
+  if (!ctx.marksOut && (ctx.form.redoesFar || ctx.form.redoesSpoiled))
     state = redoRows(ctx, state);
   if (ctx.fixedAnchor) {
     // Weights are never 0: a row without a sum is dead, and has no anchor. A

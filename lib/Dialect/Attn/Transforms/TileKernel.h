@@ -127,6 +127,8 @@ struct KeyTile {
   /// product adds.
   bool linear = false;
   Value ramp = {};
+  /// What the context's terms of far pairs are in it.
+  SmallVector<Value> far = {};
 };
 
 /// A block of rows against one key tile.
@@ -248,6 +250,9 @@ struct ReductionContext : KernelBuilder {
   /// One mark for each row. The kernel sets `marksOut` where a NaN has come in;
   /// with `marksIn` it runs only for tiles with marked rows.
   Value marksOut, marksIn;
+  /// From which distance on terms are the same, of each batch and head, behind
+  /// and ahead (`FarTerms::isMeasured`); or null.
+  Value farDistances;
   /// Scores are known to be so small that every row may have the anchor 0: no
   /// maximum is computed.
   bool fixedAnchor = false;

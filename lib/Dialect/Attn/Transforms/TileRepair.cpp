@@ -21,6 +21,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "TileRepair.h"
+#include "TileAnchor.h"
 #include "attn/Analysis/Schedule.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -86,6 +87,18 @@ void mlir::attn::storeMarks(ReductionContext &ctx, ValueRange state) {
                 .front();
     marks = sum;
   }
+  if (ctx.form.redoesFar)
+    marks = ctx.map({marks, state[0]}, {marks.getType()},
+                    [&](Value, Value, ValueRange x) -> SmallVector<Value> {
+                      Value no = arith::ConstantIntOp::create(ctx.b, false, 1);
+                      Value far =
+                          ctx.select(ctx.isIdentity(x[1]), no,
+                                     isFar(ctx, x[1], /*orAt=*/isF16(ctx)));
+                      return {ctx.select(
+                          far, ctx.f32(std::numeric_limits<float>::quiet_NaN()),
+                          x[0])};
+                    })
+                .front();
   if (ctx.isPartial)
     ctx.storeRows(marks, ctx.marksOut, ctx.split ? ctx.split : ctx.index(0));
   else

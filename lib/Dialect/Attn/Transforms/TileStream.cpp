@@ -412,6 +412,20 @@ static bool stepsAreShort(ReductionContext &ctx) {
          llvm::all_of(ctx.reduction.getValueOperands(), isShort);
 }
 
+/// What scores add of pairs that are far apart, on one side: what one of them
+/// has.
+static SmallVector<Value> farTerms(ReductionContext &ctx, bool isAhead) {
+  const LinearBias &bias = ctx.linear;
+  Value zero = ctx.i32(0), distance = isAhead ? bias.farAhead : bias.farBehind;
+  Point point;
+  point.row = point.safeRow = distance && !isAhead ? distance : zero;
+  point.key = point.safeKey = distance && isAhead ? distance : zero;
+  PointCloner cloner(ctx, ctx.reduction.getScoreBody(), 1, /*hasKey=*/true,
+                     ctx.reduction.getCaptureOperands(), point);
+  return llvm::map_to_vector(bias.far.values,
+                             [&](Value value) { return cloner.get(value); });
+}
+
 SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
                                           ValueRange state) {
   if (ctx.lists.tiles)
@@ -436,6 +450,7 @@ SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
         isWindow && facts.startDiffersByRow && facts.endDiffersByRow;
     problem.endsByRows =
         pipelined(ctx) && !ctx.packsHeads && isPeeled && !ctx.linear.hasSides &&
+        ctx.linear.far.values.empty() &&
         ctx.schedule.getBlockQ() > ctx.schedule.getRows() &&
         (bothEnds || (!facts.startDiffersByRow &&
                       ctx.schedule.getBlockQ() > ctx.schedule.getBlockK()));
@@ -468,11 +483,15 @@ SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
   auto streamPeeled = [&]() -> SmallVector<Value> {
     if (!ctx.linear.applies)
       return stream(ranges);
+    SmallVector<Value> behind = farTerms(ctx, /*isAhead=*/false),
+                       ahead = farTerms(ctx, /*isAhead=*/true);
     bodies.full = nullptr;
     bodies.linear = [&](ValueRange of, ValueRange state) {
       KeyTile tile{of[0], /*masked=*/false};
       tile.linear = true;
       tile.ramp = ctx.linear.ramp(ctx.b, ctx.loc, of[1]);
+      for (auto [left, right] : llvm::zip_equal(behind, ahead))
+        tile.far.push_back(ctx.select(of[1], left, right));
       return step(ctx, tile, state);
     };
     auto toUniform = [&](Value value) {

@@ -607,6 +607,12 @@ def AttnFoldLinearBiasPass : Pass<"attn-fold-linear-bias", "::mlir::ModuleOp"> {
     the other: tiles on either side are linear. They come before the tiles that 0 lies
     in, which are not.
 
+    What is the same for all pairs that are far enough apart, as an element of a table by
+    a distance with bounds, grows by nothing there: tiles on either side that have such
+    pairs alone are linear. Where the region's bounds do not say how far that is, but all
+    differs by the distance and has a bound or comes from tensors, a kernel before the
+    reduction looks at each distance; not for packed sequences.
+
     Example, before:
 
     ```mlir
