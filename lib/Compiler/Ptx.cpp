@@ -110,6 +110,17 @@ static std::string findIllegal(Module &module) {
   return "";
 }
 
+/// How many pieces of assembly hold `text`.
+static unsigned countTexts(const Module &module, StringRef text) {
+  unsigned count = 0;
+  for (const Function &function : module)
+    for (const Instruction &instruction : instructions(function))
+      if (auto *call = dyn_cast<CallInst>(&instruction))
+        if (auto *code = dyn_cast<InlineAsm>(call->getCalledOperand()))
+          count += StringRef(code->getAsmString()).contains(text);
+  return count;
+}
+
 /// The code generator shares common subexpressions once more.
 static void optimize(Module &module, TargetMachine &machine) {
   FunctionPassManager passes;
@@ -139,14 +150,7 @@ static bool hasFewAddresses(const Module &module) {
 /// loops at most: of kernels with more, what LLVM sinks keeps some from
 /// spilling.
 static bool hasFewProducts(const Module &module) {
-  constexpr unsigned most = 6;
-  unsigned count = 0;
-  for (const Function &function : module)
-    for (const Instruction &instruction : instructions(function))
-      if (auto *call = dyn_cast<CallInst>(&instruction))
-        if (auto *text = dyn_cast<InlineAsm>(call->getCalledOperand()))
-          count += StringRef(text->getAsmString()).contains("wgmma.fence");
-  return count <= most;
+  return countTexts(module, "wgmma.fence") <= 6;
 }
 
 /// Exponentials of LLVM's own in the place of NVPTX's, until there are
@@ -209,12 +213,14 @@ char FlushExponentials::id = 0;
 /// its search for arithmetic on addresses that may be had cheaper from its
 /// neighbours, and without the sharing of common subexpressions after it.
 /// `leavesSinking`: without its sinking, for ptxas sinks by itself
-/// (docs/performance/gpu-schedules.md).
+/// (docs/performance/gpu-schedules.md). Not `multiplies`: also without what
+/// finds as little where a kernel but loads, weighs and adds up.
 class CodegenPasses : public legacy::PassManager {
 public:
-  CodegenPasses(bool hasTensorCopy, bool isLean, bool leavesSinking)
+  CodegenPasses(bool hasTensorCopy, bool isLean, bool leavesSinking,
+                bool multiplies)
       : hasTensorCopy(hasTensorCopy), isLean(isLean),
-        leavesSinking(leavesSinking) {}
+        leavesSinking(leavesSinking), multiplies(multiplies) {}
 
   void add(Pass *pass) override {
     StringRef name = pass->getPassName();
@@ -235,6 +241,11 @@ private:
       return true;
     if (leavesSinking && name == "Machine code sinking")
       return true;
+    if (!multiplies &&
+        (name == "Machine Common Subexpression Elimination" ||
+         name == "CodeGen Prepare" || name == "Early CSE" ||
+         name == "Register Coalescer" || name == "Peephole Optimizations"))
+      return true;
     return hasTensorCopy && (name == "GPU Load and Store Vectorizer" ||
                              name == "Nary reassociation" ||
                              name == "Canonicalize Freeze Instructions in "
@@ -245,7 +256,7 @@ private:
                              name == "Machine Instruction Scheduler");
   }
 
-  bool hasTensorCopy, isLean, leavesSinking;
+  bool hasTensorCopy, isLean, leavesSinking, multiplies;
   /// Whether the last pass was left out: nothing has changed since the one
   /// before it.
   bool isBehindDropped = false;
@@ -366,7 +377,8 @@ emitKernel(Module &code, const attn::TargetInfo &target,
   // spill more without.
   bool isLean = target.hasTensorCopy && hasFewAddresses(code);
   CodegenPasses codegen(target.hasTensorCopy, isLean,
-                        isLean && hasFewProducts(code));
+                        isLean && hasFewProducts(code),
+                        countTexts(code, "mma") > 0);
   if (machine->addPassesToEmitFile(codegen, stream, nullptr,
                                    CodeGenFileType::AssemblyFile))
     return Failure{"the LLVM back end for '" + target.name +
