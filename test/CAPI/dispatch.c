@@ -89,7 +89,7 @@ static void testKernels(AttnContext *context) {
   options.target = "sm_90a";
   options.keepIr = 1;
   ok(attnCompileAttention(context, &desc, &options, &plan));
-  CHECK(attnKernelNumDeviceKernels(plan) == 13);
+  CHECK(attnKernelNumDeviceKernels(plan) == 11);
   CHECK(attnKernelNumEntries(plan) == 1);
   CHECK(strstr(attnKernelExplain(plan), "class: many keys #attn.sizes<keys = "
                                         "8192 to any>"));
@@ -114,7 +114,7 @@ static void testKernels(AttnContext *context) {
     const char *text = attnKernelIr(plan, NULL);
     ok(attnCompile(context, text, strlen(text), &options, &again));
     CHECK(attnKernelNumEntries(again) == 1);
-    CHECK(attnKernelNumDeviceKernels(again) == 13);
+    CHECK(attnKernelNumDeviceKernels(again) == 11);
     attnKernelDestroy(again);
     attnKernelDestroy(plan);
   }

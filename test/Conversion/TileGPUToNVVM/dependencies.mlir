@@ -8,16 +8,11 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[ZERO:.*]] = llvm.inline_asm has_side_effects "mov.u32 $0, %ctaid.z;"
 // CHECK: griddepcontrol.launch_dependents
 // CHECK: llvm.udiv
-// CHECK: %[[ONE:.*]] = llvm.trunc %[[A:.*]] : i64 to i32
-// CHECK: %[[TWO:.*]] = llvm.trunc %[[B:.*]] : i64 to i32
-// CHECK: %[[BOTH:.*]] = llvm.xor %[[ONE]], %[[TWO]]
-// CHECK: %[[NONE:.*]] = llvm.and {{.*}}, %[[ZERO]]
-// CHECK: %[[TRUE:.*]] = llvm.icmp "eq" %[[NONE]], %{{.*}}
-// CHECK-NEXT: llvm.inline_asm has_side_effects "@$0 griddepcontrol.wait;", "b,~{memory}" %[[TRUE]]
+// CHECK: xor.b64 %all, %all, $0;\0Axor.b64 %all, %all, $1;
+// CHECK-SAME: and.b32 %low, %low, $4;\0Asetp.eq.u32 %now, %low, 0;\0A@%now griddepcontrol.wait;
+// CHECK-SAME: %[[A:[0-9]+]], %[[B:[0-9]+]], %{{[0-9]+}}, %{{[0-9]+}}, %[[ZERO]] :
 // CHECK-NOT: llvm.mul
-// CHECK: ld.global.b32 $0, [$1+0]{{.*}} %[[A]]
-// CHECK-NOT: llvm.mul
-// CHECK: ld.global.b32 $0, [$1+0]{{.*}} %[[B]]
+// CHECK: ld.global.b32 $1, [$4+0]{{.*}} %[[A]], %{{[0-9]+}}, %[[B]], %{{[0-9]+}} :
 tile_gpu.kernel private @states(%m: memref<?x?xf32, strided<[?, 1]>>, %n: i32) {
   %c1 = arith.constant 1 : i32
   %c0 = arith.constant 0 : i32
@@ -46,10 +41,9 @@ tile_gpu.kernel private @states(%m: memref<?x?xf32, strided<[?, 1]>>, %n: i32) {
 // reads first, in the branch that follows as well.
 // CHECK-LABEL: llvm.func @lengths
 // CHECK: llvm.udiv
-// CHECK: %[[LENGTH:.*]] = llvm.trunc %[[A:.*]] : i64 to i32
-// CHECK: %[[ENTRY:.*]] = llvm.trunc %[[B:.*]] : i64 to i32
-// CHECK: llvm.xor %[[LENGTH]], %[[ENTRY]]
-// CHECK: llvm.inline_asm has_side_effects "@$0 griddepcontrol.wait;", "b,~{memory}"
+// CHECK: %[[LENGTH:.*]] = llvm.ptrtoint
+// CHECK: %[[ENTRY:.*]] = llvm.ptrtoint
+// CHECK: @%now griddepcontrol.wait;{{.*}} %[[LENGTH]], %[[ENTRY]], %{{[0-9]+}} :
 // CHECK: ld.relaxed.gpu.global.b32
 // CHECK: llvm.cond_br
 // CHECK-NOT: llvm.udiv

@@ -13,7 +13,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[SIZE:.*]] = llvm.mlir.constant(64 : i32)
 // CHECK: %[[COL:.*]] = llvm.mul %arg{{.*}}, %[[SIZE]]
 // CHECK: %[[IN:.*]] = llvm.icmp "slt" %[[COL]], %[[SIZE]] : i32
-// CHECK-COUNT-32: @$2 ld.global.b32 {{.*}}, %[[IN]] :
+// CHECK-COUNT-4: @$9 ld.global.b32 $7, {{.*}} %{{[0-9]+}}, %[[IN]], %{{[0-9]+}} :
 // CHECK: %[[TO:.*]] = llvm.icmp "slt" %[[COL]], %[[SIZE]] : i32
 // CHECK: @$3 st.global.v2.b32 {{.*}}, %[[TO]] :
 // CHECK: @$2 st.global.b32 {{.*}}, %[[TO]] :
@@ -32,7 +32,7 @@ tile_gpu.kernel private @parts(%m: !rows, %o: !rows, %row: i32, %part: i32) {
 // Nothing says that a part starts at a multiple of its size: each column is
 // compared, and no two are stored at once, of which the second may be beyond.
 // CHECK-LABEL: llvm.func @anywhere
-// CHECK-COUNT-32: @$2 ld.global.b32
+// CHECK-COUNT-4: @$10 ld.global.b32 $1, {{.*}}@$13 ld.global.b32 $7, {{.*}} : (i64, i1, i1, i64, i1, i1)
 // CHECK-NOT: st.global.v2
 // CHECK: llvm.return
 tile_gpu.kernel private @anywhere(%m: !rows, %o: !rows, %row: i32, %col: i32) {

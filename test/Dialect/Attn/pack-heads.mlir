@@ -81,3 +81,28 @@ func.func @heads(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
       -> tensor<?x?x?x64xf32>
   return %o : tensor<?x?x?x64xf32>
 }
+
+// -----
+
+// Without anything that tells rows apart one kernel reduces packed heads and heads
+// for themselves: views have key heads or heads, as the run says.
+// CHECK-LABEL: func.func @alike(
+// CHECK-SAME:    %[[Q:[^:]*]]: memref<?x?x?x64xf32, strided<[?, ?, ?, 1]>>, %[[K:[^:]*]]: memref
+// CHECK:         %[[SHORT:.*]] = arith.cmpi ult, %{{.*}}, %{{.*}}
+// CHECK:         %[[FITS:.*]] = arith.andi %{{.*}}, %{{.*}}
+// CHECK:         %[[HEADS:.*]] = arith.select %{{.*}}, %{{.*}}, %{{.*}} : index
+// CHECK:         %[[GROUP:.*]] = arith.divui %{{.*}}, %{{.*}}
+// CHECK:         %[[QV:.*]] = memref.reinterpret_cast %[[Q]] to offset: [0], sizes: [%{{.*}}, %[[HEADS]], %{{.*}}, 64]
+// CHECK:         tile.launch @alike_kernel0 grid(%{{.*}}) args(%[[QV]], %[[K]]
+// CHECK-NOT:     tile.launch
+// CHECK-LABEL: kernel private @alike_kernel0(
+// CHECK-NOT:     arith.shrui
+// CHECK-NOT:   kernel private
+func.func @alike(%q: tensor<?x?x?x64xf32>, %k: tensor<?x?x?x64xf32>,
+                 %v: tensor<?x?x?x64xf32>) -> tensor<?x?x?x64xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x64xf32>)
+      keys(%k : tensor<?x?x?x64xf32>) values(%v : tensor<?x?x?x64xf32>)
+      {schedule = #attn.schedule<block_q = 64, rows = 32, block_k = 64, pack_heads = true>}
+      -> tensor<?x?x?x64xf32>
+  return %o : tensor<?x?x?x64xf32>
+}

@@ -6,9 +6,7 @@
 // have the 128 rows of a sequence, copy keys for each other.
 
 module attributes {attn.expected_sizes = array<i64: 1, 8192, 1, 0, 64>, attn.target = "sm_90a"} {
-// Heads are packed where their tiles are whole clusters.
 // CHECK-LABEL: func.func @latent(
-// CHECK: arith.remui %{{.*}}, %c2
 // CHECK-LABEL: tile_gpu.kernel private @latent_kernel0(
 // CHECK: %[[Q:.*]] = tile_gpu.ring.create tma {{.*}} : <1, 64x576xbf16 swizzle 128>
 // CHECK: %[[A:.*]] = tile_gpu.ring.create tma {{.*}} cluster(2) {{.*}} : <2, 64x256xbf16 swizzle 128>

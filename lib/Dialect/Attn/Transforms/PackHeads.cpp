@@ -15,6 +15,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NamedRewrites.h"
+#include "PlanBuilder.h"
 #include "TileKernel.h"
 #include "attn/Dialect/Attn/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -127,6 +128,77 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc, HeadCounts counts,
   for (Value output : outputs)
     views.outputs.push_back(output ? view(output, leading) : Value());
   return views;
+}
+
+/// Whether a region reads the head or the row, which come behind `first` values
+/// and the batch.
+static bool tellsRowsApart(Region &region, unsigned first) {
+  return !region.empty() && (!region.getArgument(first + 1).use_empty() ||
+                             !region.getArgument(first + 2).use_empty());
+}
+
+/// Whether rows differ in nothing but what they hold. Then views say whose they
+/// are, and a kernel need not know.
+static bool areRowsAlike(ReductionOpInterface op, MonoidOp monoid) {
+  if (op.getQuerySource().lengths || op.getRotaryAttribute() ||
+      !op.getFactorBody().empty() || !op.getInitBody().empty())
+    return false;
+  auto aggregate = dyn_cast<AggregateOp>(op.getOperation());
+  if (!aggregate && !isa<PartialOp>(op.getOperation()))
+    return false;
+  unsigned states = monoid.getNumStats() + monoid.getComponents().size();
+  return !tellsRowsApart(op.getMaskBody(), 0) &&
+         !tellsRowsApart(op.getScoreBody(), op.getQueryOperands().size()) &&
+         (!aggregate || !tellsRowsApart(aggregate.getFinalize(), states));
+}
+
+LogicalResult PlanBuilder::convertPackedHeads(ReductionOpInterface op,
+                                              MonoidOp monoid, Value batches,
+                                              HeadCounts counts,
+                                              ArrayRef<Value> outputs,
+                                              Marks marks, Value &numTiles) {
+  Location loc = op.getLoc();
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  auto queries = llvm::map_to_vector(op.getQueryOperands(), [&](Value q) {
+    return turnedQueries ? turnedQueries : mapping.lookup(q);
+  });
+  auto pack = [&] {
+    return packHeads(b, loc, counts, queries, outputs,
+                     isa<PartialOp>(op.getOperation()), schedule.getBlockQ());
+  };
+  PackedHeads views = pack();
+  if (areRowsAlike(op, monoid)) {
+    // Where heads are not packed each is a head of its own, which views say as
+    // well.
+    counts.keyHeads = arith::SelectOp::create(b, loc, views.fits,
+                                              counts.keyHeads, counts.heads);
+    views = pack();
+    IRMapping whole = mapping;
+    for (auto [query, view] :
+         llvm::zip_equal(op.getQueryOperands(), views.queries))
+      mapping.map(query, view);
+    LogicalResult result =
+        convertRows(op, monoid, batches, counts.keyHeads,
+                    countQueryTiles(op, views.rows), views.outputs, marks);
+    mapping = whole;
+    numTiles = Value();
+    return result;
+  }
+  Value none = index(0, loc);
+  Value tiles = arith::CeilDivUIOp::create(b, loc, views.rows,
+                                           index(schedule.getBlockQ(), loc));
+  // The tiles of a cluster are of one sequence.
+  if (int64_t cluster = tilesOfCluster(schedule, target); cluster > 1) {
+    Value rest = arith::RemUIOp::create(b, loc, tiles, index(cluster, loc));
+    Value areWhole =
+        arith::CmpIOp::create(b, loc, arith::CmpIPredicate::eq, rest, none);
+    views.fits = arith::AndIOp::create(b, loc, views.fits, areWhole);
+  }
+  // One of two kernels has blocks.
+  tiles = arith::SelectOp::create(b, loc, views.fits, tiles, none);
+  numTiles = arith::SelectOp::create(b, loc, views.fits, none, numTiles);
+  return convertRows(op, monoid, batches, counts.keyHeads, tiles, views.outputs,
+                     marks, views.queries);
 }
 
 namespace {

@@ -28,6 +28,9 @@ def AttnPackHeadsPass : Pass<"attn-pack-heads", "::mlir::ModuleOp"> {
       lie behind one another as rows do, and heads must have fewer rows than a tile.
     - Tiles of one head each, for all other strides and sizes.
 
+    One kernel is for both where neither mask, score nor finalize reads the row or the
+    head: in a run that does not pack, views have each query head as a head of its own.
+
     Not packed are reductions whose schedules say nothing of it, and these cannot
     be: packed sequences, reductions over queries, scores in memory, and masks or
     `rotate_keys` regions that read the head.
