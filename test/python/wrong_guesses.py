@@ -49,7 +49,7 @@ def reference(q, k, v, table, lengths):
     return out
 
 
-def check(rng, b, hq, hk, most, page, sizes, by, least=2):
+def check(rng, b, hq, hk, most, page, sizes, by):
     pages = b * most // page
     q, k, v = (rng.standard_normal(s).astype(ml_dtypes.bfloat16) for s in (
         (b, hq, 1, 128), (pages, hk, page, 128), (pages, hk, page, 128)))
@@ -63,7 +63,7 @@ def check(rng, b, hq, hk, most, page, sizes, by, least=2):
                   "attn.expected_sizes = array<i64: %s>" % sizes, text)
     text = attn.compile(text, target="sm_90a", until_after="gpu").mlir("gpu")
     text, count = spoil(text, by)
-    assert count >= least, (count, text)
+    assert count >= 1, text
     kernel = attn.compile(text.replace(', attn.target = "sm_90a"', ""),
                           target="emulator:sm_90a")
     named = dict(q=q, k=k, v=v, **options)
@@ -81,7 +81,7 @@ def main():
                 check(rng, 3, 8, 2, 768, page, sizes, by)
     # Half of a warpgroup's rows, which are asked for alone.
     for page in (64, 16):
-        check(rng, 3, 32, 1, 768, page, "64, 32, 1, 4096, 1", 512, least=1)
+        check(rng, 3, 32, 1, 768, page, "64, 32, 1, 4096, 1", 512)
 
 
 main()
