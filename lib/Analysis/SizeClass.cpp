@@ -110,10 +110,11 @@ bool cpu(const SizeProblem &, const TargetInfo &target) {
 bool gpu(const SizeProblem &, const TargetInfo &target) {
   return !target.isCpu();
 }
-/// Values of more channels than one product of warpgroups has.
-bool wideValues(const SizeProblem &problem, const TargetInfo &target) {
+/// Latents of more channels than one product of warpgroups has. Of values apart
+/// from keys work tiles share the channels, twice as many.
+bool wideLatents(const SizeProblem &problem, const TargetInfo &target) {
   return !target.isCpu() && target.hasRoles() && problem.isNarrow &&
-         problem.channels > MmaShape::warpgroup().nMax;
+         problem.valuesInKeys && problem.channels > MmaShape::warpgroup().nMax;
 }
 /// Products of warpgroups.
 bool groups(const SizeProblem &problem, const TargetInfo &target) {

@@ -155,6 +155,7 @@ static ExpectedSizes classOf(const AttnAttentionDesc &d, TensorArgs inputs,
                     !d.scoreMod && !d.maskMod && !d.blockMask && !d.dropout &&
                     !d.rotaryDim;
   problem.isNarrow = d.dtype == ATTN_BF16 || d.dtype == ATTN_F16;
+  problem.valuesInKeys = d.valueInKey;
   if (d.packed)
     return classOfPacked(d, inputs, problem, target);
   if (inputs.size() < 2 || inputs[0].shape.size() != 4 ||

@@ -102,6 +102,12 @@ TEST(SizeClass, KnowsFewRowsOfGpus) {
   // More blocks take fewer parts, which pay where they are long.
   EXPECT_EQ(of({6, 8, 8, 1, 8191}), (ExpectedSizes{0, 0, 16, 0, 0}));
   EXPECT_EQ(of({6, 8, 8, 1, 8192}), (ExpectedSizes{1, 8, 16, 4096, 0}));
+  // Of wide values apart from keys work tiles share the channels: fewer blocks
+  // of heads fill a device, and their keys have parts.
+  problem = {576, 512, false, true};
+  EXPECT_EQ(of({1, 16, 1, 1, 131072}), (ExpectedSizes{1, 128, 1, 4096, 8}));
+  problem.valuesInKeys = true;
+  EXPECT_EQ(of({1, 16, 1, 1, 131072}), (ExpectedSizes{1, 512, 1, 4096, 32}));
 }
 
 /// What a server meets, all lengths of a growing cache among it, is few

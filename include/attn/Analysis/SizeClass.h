@@ -32,6 +32,8 @@ struct SizeProblem {
   bool isPlain = false;
   /// Queries, keys and values have 16 bits.
   bool isNarrow = false;
+  /// Values are the first columns of keys, as latents are.
+  bool valuesInKeys = false;
 };
 
 /// The sizes of a run.

@@ -511,9 +511,9 @@ struct ChooseSchedulePass
     };
     const ::attn::ScheduleProblem &all = rest.problem;
     bool isPlain = !all.masked || (all.copiedPairs && op.getMaskBody().empty());
-    ::attn::SizeProblem problem = {widest(all.depths), widest(all.channels),
-                                   isPlain && !all.heldQueries,
-                                   all.narrowDots && all.narrowValues};
+    ::attn::SizeProblem problem = {
+        widest(all.depths), widest(all.channels), isPlain && !all.heldQueries,
+        all.narrowDots && all.narrowValues, all.valuesInKeys};
     std::vector<::attn::SizeClass> classes =
         ::attn::listSizeClasses(problem, target);
     SmallVector<ScheduleAttr> schedules;
