@@ -20,9 +20,6 @@ using namespace mlir::tile_gpu;
 using namespace ::attn;
 using namespace ::attn::gpu;
 
-/// Elements that one text reads: more would be asked for too late.
-static constexpr size_t mostReads = 8;
-
 static bool isShort(Type memory) { return memory.isBF16() || memory.isF16(); }
 
 namespace {
@@ -35,10 +32,9 @@ struct Read {
 };
 } // namespace
 
-/// Elements of memory, or zeros where they are not read. One text: each text
-/// costs LLVM as much as ten instructions in it.
-static Values readElements(Emitter &e, ArrayRef<Read> reads,
-                           const GlobalAccess &access, Type memory) {
+/// Elements of memory, or zeros where they are not read, by one text.
+static Values readAtOnce(Emitter &e, ArrayRef<Read> reads,
+                         const GlobalAccess &access, Type memory) {
   int64_t bits = access.elementBytes * 8;
   std::string type = bits == 8 ? "u8" : "b" + std::to_string(bits);
   std::string text = bits == 8 ? "{\n.reg .b16 t;\n" : "{\n";
@@ -78,6 +74,19 @@ static Values readElements(Emitter &e, ArrayRef<Read> reads,
   return values;
 }
 
+/// Elements of memory, or zeros where they are not read, by few texts: each
+/// costs LLVM as much as ten instructions in it. Of more elements in one the
+/// first would wait for the addresses of the last.
+static Values readElements(Emitter &e, ArrayRef<Read> reads,
+                           const GlobalAccess &access, Type memory) {
+  constexpr size_t most = 8;
+  Values values;
+  for (; !reads.empty(); reads = reads.drop_front(std::min(most, reads.size())))
+    llvm::append_range(values,
+                       readAtOnce(e, reads.take_front(most), access, memory));
+  return values;
+}
+
 static Values loadInFragmentOrder(KernelContext &k, FragType frag,
                                   const Values &parts, MemRefType memref,
                                   const Values &at) {
@@ -105,12 +114,7 @@ static Values loadVector(KernelContext &k, VecType vec,
     Value index = byRow ? k.rowIndex(vec.getScope(), key) : k.colIndex(key);
     reads.push_back({access.at(index, e.c32(0)), 0, access.inBounds(0, index)});
   }
-  Values registers;
-  for (size_t i = 0; i < reads.size(); i += mostReads)
-    llvm::append_range(
-        registers,
-        readElements(e, ArrayRef(reads).slice(i).take_front(mostReads), access,
-                     memory));
+  Values registers = readElements(e, reads, access, memory);
   if (isShort(memory))
     for (Value &value : registers)
       value = e.widen(value);
@@ -176,13 +180,7 @@ static Values loadElements(KernelContext &k, FragType frag,
                          colStride.value_or(0) * place.colOffset,
                      predicate});
   }
-  Values elements;
-  for (size_t i = 0; i < reads.size(); i += mostReads)
-    llvm::append_range(
-        elements,
-        readElements(e, ArrayRef(reads).slice(i).take_front(mostReads), access,
-                     memory));
-  return elements;
+  return readElements(e, reads, access, memory);
 }
 
 /// Two elements of 16 bits to a register.

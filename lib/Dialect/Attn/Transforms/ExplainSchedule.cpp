@@ -226,8 +226,8 @@ static std::string describeHeads(const ExplainedChoice &choice) {
   if (pack.packs)
     return "heads: packed (" + pack.reason +
            "), where heads have less than block_q rows and their strides are "
-           "those of rows behind each other; else a kernel of one head each "
-           "runs\n";
+           "those of rows behind each other; else each head has tiles of its "
+           "own\n";
   if (!choice.isGiven && choice.problem.group > 1)
     return "heads: not packed (" + pack.reason + ")\n";
   return "";

@@ -9,8 +9,9 @@
 // queries and of the results, [b, hq, sq, d] as [b, hk, group * sq, d], where
 // one stride leads from row to row and from the last row of a head to the first
 // one of the next. Whether it does is known when the plan runs, as are the
-// sizes: the plan gives the blocks to a kernel of packed heads or to the one of
-// heads for themselves.
+// sizes. Where rows differ in nothing but what they hold one kernel is for
+// both, for views say what is a head; else the plan gives the blocks to a
+// kernel of packed heads or to the one of heads for themselves.
 //
 //===----------------------------------------------------------------------===//
 
