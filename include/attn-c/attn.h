@@ -345,8 +345,8 @@ typedef struct AttnAttentionDesc {
   /// What has no room or no page is then not written on a CPU either.
   int32_t append;
   /// Nonzero: the values are the first dv columns of the keys (multi-head
-  /// latent attention): v is k's memory, with k's strides. There is no v_new
-  /// then, and rows are appended to k alone.
+  /// latent attention): v is k's memory and strides. There is no v_new then,
+  /// and rows are appended to k alone. attnAttention sets it where v is so.
   int32_t valueInKey;
   /// The text of the score function and of the mask (docs/Masks.md), each a
   /// region of MLIR: "^bb0(%s: f32, %b: i32, %h: i32, %i: i32, %j: i32): ...

@@ -297,12 +297,40 @@ static AttnError *runCall(AttnContext *context, const AttnAttentionDesc *desc,
   return error;
 }
 
+/// Whether values are a view of the first columns of the keys, and fewer, as
+/// multi-head latent attention (MLA) has them.
+static bool areColumns(const AttnTensor &v, const AttnTensor &k) {
+  if (v.data != k.data || !v.data || v.dtype != k.dtype || v.rank != k.rank ||
+      v.rank < 1 || v.rank > 4 || !v.shape || !v.strides || !k.shape ||
+      !k.strides)
+    return false;
+  size_t last = v.rank - 1;
+  return v.shape[last] < k.shape[last] &&
+         std::equal(v.shape, v.shape + last, k.shape) &&
+         std::equal(v.strides, v.strides + v.rank, k.strides);
+}
+
+/// Whether a description that says nothing of it has such values. Where rows
+/// are appended or turned, keys and values are two of each.
+static bool hasValuesInKeys(const AttnAttentionDesc &d,
+                            const AttnTensor *inputs, size_t numInputs) {
+  return numInputs > 2 && inputs && d.structSize == sizeof(d) &&
+         !d.valueInKey && !d.append && !d.rotaryDim &&
+         areColumns(inputs[2], inputs[1]);
+}
+
 AttnError *attnAttention(AttnContext *context, const AttnAttentionDesc *desc,
                          const AttnTensor *inputs, size_t numInputs,
                          const AttnTensor *outputs, size_t numOutputs,
                          const AttnRunOptions *options) {
   if (!context || !desc)
     return makeError("expected a context and a description, but got null");
+  AttnAttentionDesc latent;
+  if (hasValuesInKeys(*desc, inputs, numInputs)) {
+    latent = *desc;
+    latent.valueInKey = 1;
+    desc = &latent;
+  }
   CallImage image;
   if (!image.take(*context, *desc, inputs, numInputs, outputs, numOutputs,
                   options))

@@ -167,7 +167,9 @@ def attention(
             too, [total, hk, d]: sequence b appends the rows cu_seqlens_q[b] to
             cu_seqlens_q[b + 1], as many as it has queries, or none.
         v_dim: with v=None, the values are the first v_dim columns of k, in its
-            memory (multi-head latent attention). k_new then has them too.
+            memory (multi-head latent attention). k_new then has them too. A v that
+            is such a view, k[..., :n], is read once as well, but with k_new or
+            rotary.
         dropout_p: between 0 and 1, the share of pairs of a query and a key whose
             value is dropped; the others count 1 / (1 - p) times as much. As in
             torch, that is after the softmax: its sum, and the LSE, are those of

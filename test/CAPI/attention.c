@@ -227,6 +227,46 @@ static void testOptions(AttnContext *context) {
   free(call.memory);
 }
 
+/* Values that are columns of the keys take the kernel of such, said or not. */
+static void testLatents(AttnContext *context) {
+  Call call;
+  makeCall(&call, 1, 2, 1, 3, 30, 16);
+  int64_t values[4] = {1, 1, 30, 12}, rows[4] = {1, 2, 3, 12};
+  int64_t strides[4] = {30 * 16, 30 * 16, 16, 1};
+  call.desc.valueDim = 12;
+  call.inputs[1].strides = strides;
+  const AttnTensor apart = {call.inputs[2].data, ATTN_F32, 4, values, strides};
+  const AttnTensor within = {call.inputs[1].data, ATTN_F32, 4, values, strides};
+  call.output.shape = rows;
+  float said[72];
+  call.inputs[2] = within;
+  call.desc.valueInKey = 1;
+  ok(run(context, &call));
+  memcpy(said, call.output.data, sizeof(said));
+  size_t before = attnContextNumCached(context);
+  call.desc.valueInKey = 0;
+  memset(call.output.data, 0, sizeof(said));
+  ok(run(context, &call));
+  CHECK(memcmp(said, call.output.data, sizeof(said)) == 0);
+  CHECK(attnContextNumCached(context) == before);
+  /* Other memory, later columns and rows further apart are values of their
+     own. */
+  call.inputs[2] = apart;
+  ok(run(context, &call));
+  CHECK(memcmp(said, call.output.data, sizeof(said)) != 0);
+  CHECK(attnContextNumCached(context) == before + 1);
+  call.inputs[2] = within;
+  call.inputs[2].data = (float *)within.data + 4;
+  ok(run(context, &call));
+  CHECK(attnContextNumCached(context) == before + 1);
+  int64_t wide[4] = {30 * 12, 30 * 12, 12, 1};
+  call.inputs[2] = within;
+  call.inputs[2].strides = wide;
+  ok(run(context, &call));
+  CHECK(attnContextNumCached(context) == before + 1);
+  free(call.memory);
+}
+
 static void testRefusals(AttnContext *context) {
   Call call;
   makeCall(&call, 1, 2, 2, 20, 30, 16);
@@ -360,6 +400,7 @@ int main(void) {
   testClasses(context);
   testPages(context);
   testOptions(context);
+  testLatents(context);
   testRefusals(context);
   testMonoids();
   testThreads(context);

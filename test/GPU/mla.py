@@ -1,12 +1,13 @@
 """Decode of multi-head latent attention (MLA) on a GPU: one row, pages of latents.
 
-usage: mla.py [--shapes 64x16x4096,...] [--page 64]
+usage: mla.py [--shapes 64x16x4096,...] [--page 64] [--slice]
 
 A shape is sequences x heads x keys. Keys have 576 columns, of which the values are
-the first 512 (v_dim), in pages under random block tables. Before it is timed a
-shape is compared with float64. Each row is the time of one call inside a CUDA graph
-whose calls go round caches that fill more than 400 MB; `read` is what reading the
-same bytes takes, by a kernel that does nothing else. Needs PyTorch and Triton.
+the first 512 (v_dim; with --slice v is given, as that view of k), in pages under
+random block tables. Before it is timed a shape is compared with float64. Each row
+is the time of one call inside a CUDA graph whose calls go round caches that fill
+more than 400 MB; `read` is what reading the same bytes takes, by a kernel that does
+nothing else. Needs PyTorch and Triton.
 
 Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -22,6 +23,7 @@ import attn
 
 SHAPES = "64x16x4096,64x128x4096,16x128x8192,1x128x131072,1x16x131072"
 COLUMNS, VALUES = 576, 512
+SLICE = "--slice" in sys.argv
 
 
 def make(batch, heads, keys, page):
@@ -37,7 +39,8 @@ def make(batch, heads, keys, page):
 
 def call(one):
     q, pool, table, lengths, out = one
-    attn.attention(q, pool, None, v_dim=VALUES, scale=192**-0.5, block_table=table,
+    values = dict(v=pool[..., :VALUES]) if SLICE else dict(v=None, v_dim=VALUES)
+    attn.attention(q, pool, **values, scale=192**-0.5, block_table=table,
                    kv_lengths=lengths, out=out)
 
 
@@ -59,6 +62,7 @@ def main():
     parser = argparse.ArgumentParser()
     parser.add_argument("--shapes", default=SHAPES)
     parser.add_argument("--page", type=int, default=64)
+    parser.add_argument("--slice", action="store_true")
     options = parser.parse_args()
     sink = torch.zeros(1, dtype=torch.int32, device="cuda")
     print(f"{torch.cuda.get_device_name()}, torch {torch.__version__}, page "
