@@ -5,6 +5,7 @@ Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
+import contextlib
 from typing import Any, Optional
 
 from . import _arrays as arrays
@@ -112,32 +113,25 @@ class StateTree:
     #
     def _given(self, k, v, decay, beta, weight):
         rows = {"k": k, "v": v}
-        for name, value in zip(_NUMBERS, (decay, beta, weight)):
-            if value is not None:
-                if self._monoid:
-                    _fail("k and v alone with monoid 'softmax'", "also %s" % name)
-                rows[name] = _scans.as_float(name, _scans.as_own(name, value, k))
         for name in ("k", "v"):
             arrays.view(name, rows[name])
             if len(rows[name].shape) != 4:
                 _fail("%s of shape [b, h, t, d]" % name, arrays.describe(rows[name]))
-        count = rows["k"].shape[2]
-        heads = max(rows["k"].shape[1], rows["v"].shape[1])
-        for name, x in rows.items():
-            shape = (k.shape[0], heads, count)
-            if name in "kv":
-                fits = (
-                    x.shape[0] == k.shape[0]
-                    and x.shape[2] == count
-                    and heads % max(x.shape[1], 1) == 0
-                )
-            else:
-                fits = tuple(x.shape[:3]) == shape and len(x.shape) in (
-                    (3, 4) if name == "decay" else (3,)
-                )
-                fits = fits and (len(x.shape) == 3 or x.shape[3] == k.shape[3])
-            if not fits:
+        count = k.shape[2]
+        heads = max(k.shape[1], v.shape[1])
+        shape = (k.shape[0], heads, count)
+        for name, x in (("k", k), ("v", v)):
+            if (
+                x.shape[0] != k.shape[0]
+                or x.shape[2] != count
+                or heads % max(x.shape[1], 1)
+            ):
                 _fail("%s for each token, %s" % (name, list(shape)), arrays.describe(x))
+        for name, value in zip(_NUMBERS, (decay, beta, weight)):
+            if value is not None:
+                if self._monoid:
+                    _fail("k and v alone with monoid 'softmax'", "also %s" % name)
+                rows[name] = self._number(name, value, k, shape)
         if "beta" in rows and ("weight" in rows or self._options.get("normalize")):
             _fail("beta without weight and normalize", "both")
         if self._rows:
@@ -159,17 +153,50 @@ class StateTree:
                     )
         return rows, count
 
+    def _number(self, name, value, k, shape):
+        """A number of each token, [b, H, t], where attn.scan takes [H] as well, or
+        one of each of its channels."""
+        value = _scans.as_float(name, _scans.as_own(name, value, k))
+        if len(value.shape) == 1:
+            value = value.reshape((1, -1, 1))
+        elif name == "decay" and len(value.shape) == 4:
+            if value.shape[3] != 1 or k.shape[3] == 1:
+                return _scans.broadcast(name, value, shape + (value.shape[3],))
+            value = value[..., 0]
+        return _scans.broadcast(name, value, shape)
+
+    @contextlib.contextmanager
+    def _whole(self, first=0, count=0):
+        """What is done to `count` tokens from `first` on, of which none is left where
+        it ends with an error."""
+        rows, tokens, queries = dict(self._rows), self.tokens, self._queries
+        levels = [list(level) for level in self._tree.levels]
+        combines = self._tree.combines
+        end = min(first + count, tokens)
+        old = _own(x[:, :, first:end] for x in rows.values())
+        try:
+            yield
+        except BaseException:
+            for x, values in zip(rows.values(), old):
+                x[:, :, first:end] = values
+            self._rows, self.tokens, self._queries = rows, tokens, queries
+            self._tree.levels, self._tree.combines = levels, combines
+            raise
+
     def append(
         self, k: Any, v: Any, decay: Any = None, beta: Any = None, *, weight: Any = None
     ) -> None:
-        """Adds tokens [b, h, t, d] behind the last one; the others as in attn.scan."""
+        """Adds tokens [b, h, t, d] behind the last one; the others as in attn.scan. A
+        call that ends with an error, as all of this class, leaves the tree as is."""
         rows, count = self._given(k, v, decay, beta, weight)
-        self._reserve(rows, self.tokens + count)
-        for name, x in rows.items():
-            self._rows[name][:, :, self.tokens : self.tokens + count] = x
-        first, self.tokens = self.tokens, self.tokens + count
-        if count:
-            self._refresh(first, self.tokens)
+        first, end = self.tokens, self.tokens + count
+        with self._whole():
+            self._reserve(rows, end)
+            for name, x in rows.items():
+                self._rows[name][:, :, first:end] = x
+            self.tokens = end
+            if count:
+                self._refresh(first, end)
 
     def update(
         self,
@@ -189,9 +216,11 @@ class StateTree:
                 "tokens among the %d that there are" % self.tokens,
                 "%d from %d on" % (count, i),
             )
-        for name, x in rows.items():
-            self._rows[name][:, :, i : i + count] = x
-        if count:
+        if not count:
+            return
+        with self._whole(i, count):
+            for name, x in rows.items():
+                self._rows[name][:, :, i : i + count] = x
             self._refresh(i, i + count)
 
     def _reserve(self, rows, count):
@@ -229,7 +258,8 @@ class StateTree:
         rows = self._cut(first, min(first + self.leaf, self.tokens))
         if self._monoid:
             return self._attend(rows)
-        return self._map_of(rows), self._states_of(rows)
+        states = self._states_of(rows)
+        return self._map_of(rows, states["S"].shape[2]), states
 
     def _attend(self, rows):
         return attention(
@@ -252,12 +282,13 @@ class StateTree:
             queries, k, rows["v"], initial_state=state, return_state=True, **options
         )[1]
 
-    def _map_of(self, rows):
-        """A: None for 1, [b, H], [b, H, dk] or [b, H, dk, dk]."""
+    def _map_of(self, rows, dk):
+        """A: None for 1, [b, H], [b, H, dk] or [b, H, dk, dk]; a state has dk rows,
+        as many as there are features of a key."""
         library, k, decay = _library_of(rows["k"]), rows["k"], rows.get("decay")
         if "beta" in rows:
             # The same scan of an identity, to which nothing is written.
-            dk, heads = k.shape[3], rows["beta"].shape[1]
+            heads = rows["beta"].shape[1]
             eye = library.eye(dk, dtype=library.float32)
             eye = library.broadcast_to(eye, (k.shape[0], heads, dk, dk))
             nothing = library.zeros((k.shape[0], heads, k.shape[2], dk), dtype=k.dtype)
@@ -332,12 +363,13 @@ class StateTree:
         """Attention of q [b, hq, s, d] over the first t tokens, all by default."""
         arrays.view("q", q)
         if self._monoid:
-            if not self._is_read(q):
-                self._queries = q.clone() if arrays.is_torch(q) else q.copy()
-                self._tree.levels = [[]]
-                if self.tokens:
-                    self._refresh(0, self.tokens)
-            return self.state(t)[0]
+            with self._whole():
+                if not self._is_read(q):
+                    self._queries = q.clone() if arrays.is_torch(q) else q.copy()
+                    self._tree.levels = [[]]
+                    if self.tokens:
+                        self._refresh(0, self.tokens)
+                return self.state(t)[0]
         state = self.state(t)
         if len(q.shape) != 4:
             _fail("q of shape [b, h, s, d]", arrays.describe(q))

@@ -169,6 +169,70 @@ def test_trees_of_attention():
     assert np.abs(tree.read(q) - want(100)).max() < 1e-5
 
 
+def fails(call, error):
+    try:
+        call()
+    except error:
+        return
+    raise AssertionError("no error")
+
+
+def test_trees_after_errors():
+    """A call that fails leaves the tree as it was, also after some of its leaves."""
+    k, v = (rng.standard_normal((1, 2, 50, 16)).astype("f") for _ in range(2))
+    q = k[:, :, :3]
+    tree = attn.StateTree(leaf=8, monoid="softmax")
+    fails(lambda: tree.read(q.astype("f2")), ValueError)  # no tokens yet
+    tree.append(k[:, :, :40], v[:, :, :40])
+    for wrong in (q.astype("f2"), q[0], q[..., :8], q.repeat(2, 0)):
+        fails(lambda: tree.read(wrong), (ValueError, TypeError))
+    tree.append(k[:, :, 40:], v[:, :, 40:])
+    assert tree.tokens == 50
+    want = reference.attention(q, k, v)[0]
+    assert np.abs(tree.read(q) - want).max() < 1e-5
+    before = tree.combines
+    calls = []
+
+    def attend(rows):
+        calls.append(rows)
+        if len(calls) == 2:
+            raise MemoryError
+        return real(rows)
+
+    real, tree._attend = tree._attend, attend
+    fails(lambda: tree.update(20, -k[:, :, :9], v[:, :, :9]), MemoryError)
+    calls.clear()
+    fails(lambda: tree.append(k, v), MemoryError)
+    tree._attend = real
+    assert tree.tokens == 50 and tree.combines == before
+    assert np.abs(tree.read(q) - want).max() < 1e-5 and tree.combines == before
+    assert np.abs(tree.read(q[:, :, :2], 33)
+                  - reference.attention(q[:, :, :2], k[:, :, :33], v[:, :, :33])[0]
+                  ).max() < 1e-5
+
+    tree = attn.StateTree(leaf=8)
+    tree.update(0, k[:, :, :0], v[:, :, :0])
+    fails(lambda: tree.append(k, v.astype("f2")), TypeError)
+    tree.append(k, v)
+    assert tree.tokens == 50
+    check("after an error", tree.state()["S"], last_state({"k": k, "v": v})["S"], 1e-4)
+
+
+def test_trees_of_features():
+    """More channels than keys have, and one gate for each head."""
+    rows = tokens(1, 2, 30, 6, 8, "delta")
+    rows["k"] /= 4
+    decay = np.array([-0.1, -0.5], "f")
+    tree = attn.StateTree(leaf=8, feature_map="taylor2")
+    tree.append(decay=decay, **rows)
+    for t in (5, 16, 30):
+        some = cut(rows, 0, t)
+        k, v = some.pop("k"), some.pop("v")
+        state = attn.scan(k, k, v, decay=decay, feature_map="taylor2",
+                          return_state=True, **some)[1]
+        check("taylor2, state", tree.state(t)["S"], state["S"], 1e-4)
+
+
 def test_prefixes():
     scores = (3 * rng.standard_normal((2, 4, 600))).astype("f")
     v = rng.standard_normal((2, 2, 600, 8)).astype("f")
