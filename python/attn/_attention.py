@@ -279,10 +279,10 @@ def attention(
 
                 caches = block_table, k_start, v_dim, rolling or None
                 cu_seqlens = cu_seqlens_q, cu_seqlens_k
-                diagonal = causal, window
-                q, k = _torch_rotary.turned(
-                    q, k, rotary, layout, *diagonal, kv_lengths, cu_seqlens, caches
-                )
+                rest = layout, causal, window, kv_lengths, cu_seqlens, caches
+                if not _torch.is_traced(q):
+                    _torch_rotary.check(q, k, v, rotary, *rest)
+                q, k = _torch_rotary.turned(q, k, rotary, *rest)
             cached = block_table is not None or k_start is not None
             if not (_torch.is_traced(q) or cached):
                 from . import _torch_eager

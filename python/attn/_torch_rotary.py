@@ -9,9 +9,39 @@ it are the rotation back.
 
 import torch
 
+from . import _call
 from . import _rotary
 from ._operands import LAYOUTS
 from ._checks import fail as _fail
+
+
+def check(q, k, v, rotary, layout, causal, window, kv_lengths, cu_seqlens, caches):
+    """Refuses what a call without gradients refuses of shapes, positions and tables.
+
+    Args: as of `turned`.
+    """
+    _refuse(caches)
+    q, k, v = (x.detach() if torch.is_tensor(x) else x for x in (q, k, v))
+    _call.Call(
+        *(q, k, v),
+        causal=causal,
+        window=window,
+        kv_lengths=kv_lengths,
+        layout=layout,
+        cu_seqlens_q=cu_seqlens[0],
+        cu_seqlens_k=cu_seqlens[1],
+        rotary=rotary,
+    )
+
+
+def _refuse(caches):
+    if any(value is not None and value is not False for value in caches):
+        _fail(
+            "q, k and v as arrays or packed, with rotary where a call has gradients "
+            "or is traced",
+            "a cache or v_dim; rotate q and k before the call",
+            NotImplementedError,
+        )
 
 
 def turned(q, k, rotary, layout, causal, window, kv_lengths, cu_seqlens, caches):
@@ -23,13 +53,7 @@ def turned(q, k, rotary, layout, causal, window, kv_lengths, cu_seqlens, caches)
         cu_seqlens: of the queries and of the keys, or None twice.
         caches: options that only calls with caches have.
     """
-    if any(value is not None and value is not False for value in caches):
-        _fail(
-            "q, k and v as arrays or packed, with rotary where a call has gradients "
-            "or is traced",
-            "a cache or v_dim; rotate q and k before the call",
-            NotImplementedError,
-        )
+    _refuse(caches)
     tables, (interleaved, _) = _rotary.operands_of(rotary)
     axes = LAYOUTS[layout]
     q, k = q.permute(axes), k.permute(axes)
@@ -53,7 +77,10 @@ def _dense(q, k, kv_lengths, causal):
     if causal != "top_left":
         lengths = k.shape[2]
         if kv_lengths is not None:
-            lengths = torch.as_tensor(kv_lengths, device=q.device)[:, None, None]
+            lengths = torch.as_tensor(kv_lengths, device=q.device)
+            if tuple(lengths.shape) != tuple(q.shape[:1]):
+                _fail("kv_lengths of shape [%d]" % q.shape[0], list(lengths.shape))
+            lengths = lengths[:, None, None]
         rows = rows + (lengths - q.shape[2])
     return rows, keys
 
@@ -63,6 +90,8 @@ def _packed(q, k, cu_seqlens, causal):
     for x, cu in zip((q, k), cu_seqlens):
         cu = torch.as_tensor(cu, device=q.device).long()
         at = torch.arange(x.shape[1], device=q.device)
+        if len(cu) < 2:  # no sequences
+            return [torch.arange(y.shape[1], device=q.device) for y in (q, k)]
         # Rows behind the last sequence are nobody's.
         number = torch.searchsorted(cu[1:], at, right=True).clamp(max=len(cu) - 2)
         sequences.append(number)
@@ -79,6 +108,12 @@ def _turn(x, tables, interleaved, positions, ahead):
     position, or all."""
     cos, sin = (torch.as_tensor(table, device=x.device) for table in tables)
     count, pairs = cos.shape
+    if 2 * pairs > x.shape[-1]:
+        _fail(
+            "tables of at most %d columns, half of the head dimension"
+            % (x.shape[-1] // 2),
+            pairs,
+        )
     at = positions.clamp(0, count - 1)
     known = positions < count
     sees_all = ahead is None or ahead < 0

@@ -130,3 +130,17 @@ for causal, window in ((None, None), (None, (-1, 2)), ("bottom_right", None)):
         assert all(x.isfinite().all() for x in gradients), options
 words = "q, k and v as arrays or packed, with rotary"
 raises(NotImplementedError, words, attn.attention, q, k, v, rotary=rotary, k_start=[3])
+# What a call without gradients refuses, one with them does, and in the same words.
+q, k, v = (draw(1, 2, 6, 5) for _ in "qkv")
+for operands, options, words in (
+    ((q, k, v), dict(rotary=tables(8, 10)), "tables of at most 2 columns"),
+    ((q[0], k[0], v[0]), dict(rotary=tables(4, 10)), "q of 4 dimensions"),
+    ((q, k, v), dict(rotary=tables(4, 3)), "tables of a row for each position, 6"),
+    ((q, k, v), dict(rotary=tables(4, 10), layout="bhds"), "layout to be one of"),
+    ((q, k, v), dict(rotary=tables(4, 10), kv_lengths=[3, 3]), "kv_lengths"),
+    ((q, k, v), dict(rotary=tables(4, 10), window=5), "window to be a pair"),
+    ((q[0], k[0], v[0]), dict(rotary=tables(4, 10), layout="thd"), "cu_seqlens_q"),
+):
+    kind = TypeError if "window" in options else ValueError
+    for some in (operands, [x.detach() for x in operands]):
+        raises(kind, words, attn.attention, *some, **options)
