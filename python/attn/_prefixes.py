@@ -38,10 +38,10 @@ def prefix_states(
     the position, and on a GPU with other monoids than softmax: there quadratic.
 
     Args:
-        scores: float32 [b, h, t]; of a monoid whose lift takes several, a list of
-            as many: with "mlstm" a weight, and the logarithms of a gate and of
+        scores: [b, h, t], of a float type; of a monoid whose lift takes several, a
+            list of as many: with "mlstm" a weight, and the logarithms of a gate and of
             another weight.
-        v: [b, hk, t, dv], of float32.
+        v: [b, hk, t, dv], of a float type. Sums are of float32.
         monoid: a shipped name or MLIR text, as in attn.attention.
         every: n; output i is that of the first n (i + 1) tokens.
         monoid_params: as in attn.attention.
@@ -69,6 +69,10 @@ def prefix_states(
         return o[:, :, every - 1 :: every]
     if len(several) > 1:
         _fail("one array of scores for softmax", "%d" % len(several))
+    # The state of the tokens so far is a result of attention, which would be rounded
+    # to a type of 16 bits at each block: the sums would stand still.
+    dtype = v.dtype
+    scores, v = (as_float("scores", scores, True), as_float("v", v, True))
     # A query of 1 for every token, whose dot with a key is the key's score.
     keys = scores[:, :, :, None]
     ones = _ones_like(keys)
@@ -91,12 +95,16 @@ def prefix_states(
             before = o[:, :, -1:], lse[:, :, -1:]
         parts.append((o, lse))
     o, lse = (_concatenate([part[i] for part in parts], 2) for i in (0, 1))
-    return o[:, :, every - 1 :: every], lse[:, :, every - 1 :: every]
+    o = o[:, :, every - 1 :: every]
+    o = o.to(dtype) if arrays.is_torch(o) else o.astype(dtype)
+    return o, lse[:, :, every - 1 :: every]
 
 
 def _check(scores, v, first):
     if arrays.view("scores", scores).dtype not in FLOATS:
-        _fail("scores of float32", arrays.describe(scores), TypeError)
+        _fail("scores of a float type", arrays.describe(scores), TypeError)
+    if arrays.view("v", v).dtype not in FLOATS:
+        _fail("v of a float type", arrays.describe(v), TypeError)
     if len(scores.shape) != 3 or len(v.shape) != 4:
         _fail(
             "scores [b, h, t] and v [b, h, t, dv]",
