@@ -9,6 +9,11 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[TILES:.*]] = tile.workspace(%[[B:.*]], %c1, %[[T]], %{{.*}}) : memref<?x?x?x?xi32>
 // CHECK: %[[WORDS:.*]] = tile.workspace(%[[B]], %c1, %[[T]], %{{.*}}) : memref<?x?x?x?x4xi32>
 // CHECK: %[[CLASSES:.*]] = tile.workspace(%[[B]], %c1, %[[T]], %c0) : memref<?x?x?x?xi32>
+// The heads of a section: the first thing that blocks ask for is not to be a chain of
+// divisions.
+// CHECK: arith.divui %c68266
+// CHECK: %[[SECTIONS:.*]] = arith.divui
+// CHECK: %[[SECTION:.*]] = arith.divui %{{.*}}, %[[SECTIONS]]
 // CHECK: %[[N:.*]] = arith.muli %[[T]], %[[B]]
 // CHECK: tile.launch @ids_kernel1 grid(%[[N]]) args({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
 // No kernel says the order of few work tiles, nor of short ones.
@@ -17,7 +22,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: %[[BOTH:.*]] = arith.andi %[[MANY]], %[[LONG]]
 // CHECK: %[[ORDERED:.*]] = arith.select %[[BOTH]], %[[N]], %c0
 // CHECK: tile.launch @ids_kernel2 grid(%[[ORDERED]])
-// CHECK: tile.launch @ids_kernel0 grid({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]] :
+// CHECK: tile.launch @ids_kernel0 grid({{.*}}%[[TILES]], %[[WORDS]], %[[CLASSES]], %[[SECTION]] :
 // CHECK-NOT: tile.launch
 
 // The reduction, in the order of the rows: tiles side by side have their keys in
@@ -29,6 +34,7 @@ module attributes {attn.target = "sm_90a"} {
 // weights: rows with next to none are done again, too, with the listed tiles in which
 // they have live keys.
 // CHECK-LABEL: kernel private @ids_kernel0
+// CHECK-NOT: arith.divui %c
 // CHECK: %[[BATCH:.*]], %[[HEAD:.*]], %[[OWN:.*]], %{{.*}} = tile.work_tile %{{.*}} longest_first section(%[[SECTION:.*]]) batches(%[[B:.*]]) heads(%[[H:.*]]) tiles(
 // CHECK: %[[PLACE:.*]] = arith.subi %{{.*}}, %[[OWN]]
 // CHECK: %[[MANY:.*]] = arith.cmpi sgt, %{{.*}}, %c264

@@ -58,6 +58,7 @@ private:
                                    Value batches, HeadCounts counts,
                                    ArrayRef<Value> outputs, Marks marks,
                                    Value &numTiles);
+  Value sectionOf(ReductionOpInterface op, Value batches, Value heads);
   Value countBlocks(ReductionOpInterface op, Value batches, Value heads,
                     Value numTiles);
   /// Launches the kernel that turns the queries or the keys of a reduction

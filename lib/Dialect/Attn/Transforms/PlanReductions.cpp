@@ -13,6 +13,7 @@
 #include "KeyLists.h"
 #include "PlanBuilder.h"
 #include "StateUses.h"
+#include "TileBlock.h"
 #include "TileCaptures.h"
 #include "TileFused.h"
 #include "TileWarps.h"
@@ -274,6 +275,33 @@ static ScheduleAttr scheduleOfKernel(ReductionOpInterface op, bool isListed,
   return decided;
 }
 
+/// Heads of a section, where blocks would divide several times to find it, one
+/// division behind the other, ahead of all that they do; else null. Of kernels
+/// that read lists: others gain nothing by it (measured: docs/performance).
+Value PlanBuilder::sectionOf(ReductionOpInterface op, Value batches,
+                             Value heads) {
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (target.isCpu() || schedule.getSection() <= 1 ||
+      !schedule.getSectionKeys() || op.hasOwnSizes() ||
+      schedule.getOrder() != WorkOrder::longest_first ||
+      !op.getQuerySource().hasBatch())
+    return {};
+  Location loc = op.getLoc();
+  Value key = mapping.lookup(op.getKeyOperands().front());
+  auto divide = [&](Value x, Value y) -> Value {
+    return arith::DivUIOp::create(b, loc, x, y);
+  };
+  auto atLeastOne = [&](Value x) -> Value {
+    return arith::MaxSIOp::create(b, loc, x, index(1, loc));
+  };
+  Value keyHeads =
+      memref::DimOp::create(b, loc, key, op.getKeySource().headDim());
+  SectionSizes sizes = {memref::DimOp::create(b, loc, key, 2),
+                        atLeastOne(divide(heads, atLeastOne(keyHeads))),
+                        arith::MulIOp::create(b, loc, batches, heads)};
+  return findSection(b, loc, schedule, sizes, divide);
+}
+
 LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
                                        Value batches, Value heads,
                                        Value numTiles, ValueRange outputs,
@@ -295,6 +323,12 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     extra.push_back(turnedQueries);
   if (turnedKeys)
     extra.push_back(turnedKeys);
+  size_t sectionAt = extra.size();
+  Value section = isListed && packedQueries.empty()
+                      ? sectionOf(op, batches, heads)
+                      : Value();
+  if (section)
+    extra.push_back(section);
   auto fillIn = [&](ReductionContext &builder, Kernel &kernel,
                     bool readsBits = true) {
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
@@ -312,7 +346,9 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
     if (turnsQueries)
       builder.turnedQueries = kernel.extra[firstTurned];
     if (turnedKeys)
-      builder.turnedKeys = kernel.extra.back();
+      builder.turnedKeys = kernel.extra[firstTurned + turnsQueries];
+    if (section)
+      builder.section = kernel.extra[sectionAt];
     ArrayRef<Value> results = takeMarks(builder, kernel.outputs, marks);
     return buildReduction(builder, results, kernel.extra[0], kernel.block);
   };

@@ -19,33 +19,52 @@
 using namespace mlir;
 using namespace mlir::attn;
 
-/// Heads of a section: as many as leave their keys and values in a cache, at
-/// least those of one key head; null for one. Where the last rows come first,
-/// sections are of as many heads each: the last one ends the launch.
-static Value sectionOf(ReductionContext &ctx, Value group, Value batches,
-                       Value numHeads) {
-  if (ctx.schedule.getSection() <= 1)
-    return {};
-  Value most = ctx.index(ctx.schedule.getSection());
-  int64_t room = ctx.schedule.getSectionKeys();
-  if (!room || ctx.hasOwnSizes)
+Value mlir::attn::findSection(OpBuilder &b, Location loc, ScheduleAttr schedule,
+                              SectionSizes sizes,
+                              function_ref<Value(Value, Value)> divide) {
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  auto min = [&](Value x, Value y) -> Value {
+    return arith::MinSIOp::create(b, loc, x, y);
+  };
+  auto max = [&](Value x, Value y) -> Value {
+    return arith::MaxSIOp::create(b, loc, x, y);
+  };
+  Value most = index(schedule.getSection());
+  int64_t room = schedule.getSectionKeys();
+  if (!room)
     return most;
-  Value one = ctx.index(1);
-  Value keys =
-      ctx.max(ctx.dim(ctx.arg(ctx.reduction.getKeyOperands().front()), 2), one);
-  Value fit = ctx.divide(ctx.index(room), keys).first;
-  bool isUneven = ctx.schedule.getOrder() == WorkOrder::longest_first;
+  Value one = index(1), keys = max(sizes.keys, one);
+  Value fit = divide(index(room), keys);
+  bool isUneven = schedule.getOrder() == WorkOrder::longest_first;
   if (isUneven)
-    fit = ctx.max(ctx.divide(ctx.index(::attn::keysOfUneven(room)), keys).first,
-                  ctx.min(fit, ctx.index(::attn::someHeads)));
-  Value section = ctx.min(ctx.mul(ctx.max(fit, one), group), most);
-  if (!isUneven || !batches)
+    fit = max(divide(index(::attn::keysOfUneven(room)), keys),
+              min(fit, index(::attn::someHeads)));
+  Value section =
+      min(arith::MulIOp::create(b, loc, max(fit, one), sizes.group), most);
+  if (!isUneven || !sizes.heads)
     return section;
   auto ceilDivide = [&](Value x, Value y) -> Value {
-    return ctx.divide(ctx.sub(ctx.add(x, y), one), y).first;
+    Value sum = arith::AddIOp::create(b, loc, x, y);
+    return divide(arith::SubIOp::create(b, loc, sum, one), y);
   };
-  numHeads = ctx.max(ctx.mul(batches, numHeads), one);
-  return ceilDivide(numHeads, ceilDivide(numHeads, section));
+  Value heads = max(sizes.heads, one);
+  return ceilDivide(heads, ceilDivide(heads, section));
+}
+
+/// Heads of a section; null for one.
+static Value sectionOf(ReductionContext &ctx, Value group, Value batches,
+                       Value numHeads) {
+  if (ctx.section || ctx.schedule.getSection() <= 1)
+    return ctx.section;
+  if (ctx.hasOwnSizes)
+    return ctx.index(ctx.schedule.getSection());
+  Value key = ctx.arg(ctx.reduction.getKeyOperands().front());
+  SectionSizes sizes = {ctx.dim(key, 2), group,
+                        batches ? ctx.mul(batches, numHeads) : Value()};
+  return findSection(ctx.b, ctx.loc, ctx.schedule, sizes,
+                     [&](Value x, Value y) { return ctx.divide(x, y).first; });
 }
 
 /// The query tile that the lists say comes in the place of the block's: of all

@@ -33,6 +33,18 @@ private:
   Value all;
 };
 
+/// What a section depends on: the keys of a head, the query heads of a key
+/// head, and the heads of all batches, or null where sections need not be of as
+/// many heads each.
+struct SectionSizes {
+  Value keys, group, heads;
+};
+/// Heads of a section of more than one: as many as leave their keys and values
+/// in a cache, at least those of one key head. Where the last rows come first,
+/// sections are of as many heads each: the last one ends the launch.
+Value findSection(OpBuilder &b, Location loc, ScheduleAttr schedule,
+                  SectionSizes sizes, function_ref<Value(Value, Value)> divide);
+
 /// Finds the block's batch, heads, rows and part of the keys.
 void locateBlock(ReductionContext &ctx, Value numTiles, Value block);
 /// How many rows and keys the sequence of the block has.

@@ -253,6 +253,8 @@ struct ReductionContext : KernelBuilder {
   /// From which distance on terms are the same, of each batch and head, behind
   /// and ahead (`FarTerms::isMeasured`); or null.
   Value farDistances;
+  /// Heads of a section, where the plan has found it; or null.
+  Value section;
   /// Scores are known to be so small that every row may have the anchor 0: no
   /// maximum is computed.
   bool fixedAnchor = false;
