@@ -220,7 +220,7 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile.launch @pairs_kernel2 grid(%[[N]])
 // Few work tiles take the last rows first, without a kernel that says so, and so do
 // those of few keys.
-// CHECK: %[[MANY:.*]] = arith.cmpi sgt, %{{.*}}, %c264
+// CHECK: %[[MANY:.*]] = arith.cmpi sgt, %{{.*}}, %c132
 // CHECK: %[[LONG:.*]] = arith.cmpi sgt, %{{.*}}, %c1024
 // CHECK: %[[BOTH:.*]] = arith.andi %[[MANY]], %[[LONG]]
 // CHECK: %[[ORDERED:.*]] = arith.select %[[BOTH]], %[[N]], %c0

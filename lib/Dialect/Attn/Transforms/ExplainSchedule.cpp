@@ -114,7 +114,7 @@ static std::string describeOrder(ReductionOpInterface op, ScheduleAttr schedule,
                  ? "the last rows first; of the heads that come last, "
                  : "") +
             "by the lists of key tiles, where there are more than " +
-            std::to_string(::attn::mostTilesWithoutOrder(target));
+            std::to_string(mostTilesWithoutOrder(op, target));
     if (op.getQueryOperands().size() == 1)
       text += " and more than " +
               std::to_string(::attn::mostKeysWithoutOrder()) + " keys";

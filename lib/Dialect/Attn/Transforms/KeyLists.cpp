@@ -446,7 +446,7 @@ Value mlir::attn::findsOrder(OpBuilder &b, Location loc,
     Value limit = arith::ConstantIndexOp::create(b, loc, most);
     return arith::CmpIOp::create(b, loc, arith::CmpIPredicate::sgt, x, limit);
   };
-  Value areMany = isMore(work, ::attn::mostTilesWithoutOrder(target));
+  Value areMany = isMore(work, mostTilesWithoutOrder(op, target));
   // Work tiles of gradients take as long as two or three of others.
   if (op.getQueryOperands().size() > 1)
     return areMany;

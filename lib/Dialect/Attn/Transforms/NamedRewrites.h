@@ -231,6 +231,9 @@ enum class ListedOrder { none, lastHeads, allHeads };
 /// and long ones cost most that end the launch. Not where memory is read for
 /// rows alone, whose tiles are few (measured: docs/performance).
 ListedOrder listsSayOrder(ReductionOpInterface op);
+/// The most work tiles of which no kernel says so.
+int64_t mostTilesWithoutOrder(ReductionOpInterface op,
+                              const ::attn::TargetInfo &target);
 /// Whether more heads advance together where key tiles are listed, than where
 /// they are not: so do those of unlike times. Not those of a mask that reads
 /// memory for its rows and not for its keys, or coordinates, whose tiles are
