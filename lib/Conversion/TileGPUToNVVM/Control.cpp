@@ -59,8 +59,10 @@ LogicalResult KernelLowering::lowerFor(scf::ForOp op) {
   e.loc = op.getLoc();
   Values next = {e.add(iv, bound(op.getStep()))};
   llvm::append_range(next, flat(op.getBody()->getTerminator()->getOperands()));
-  // A loop for each element is for what is rare: its code should be short.
-  if (op->getParentOfType<MapOp>())
+  // A loop for each element is for what is rare, and one that stores a number a
+  // turn has few: their code should be short.
+  if (op->getParentOfType<MapOp>() ||
+      !op.getBody()->getOps<memref::StoreOp>().empty())
     e.repeatRolled(header, next);
   else
     e.branch(header, next);

@@ -100,13 +100,17 @@ module attributes {attn.target = "sm_90a"} {
 // A block lists a query tile's: 128 key tiles at a time by the ids of rows and of
 // keys, least and greatest: tiles are whole, dead, or, where ends of both are equal,
 // mixed; then those that these do not settle by elements: of eight rows, and of all, 64 at a time, where those are all live or all dead. A
-// ragged tile needs them. Nobody asks which keys of a tile are live.
+// ragged tile needs them, and is a pass of its own before those of the others. Nobody
+// asks which keys of a tile are live. Counts are stored ahead of the look, which most
+// blocks have no tile for, and again behind it.
 // CHECK-LABEL: kernel private @ids_kernel1
 // CHECK-SAME: occupancy = 2
-// CHECK: scf.if
-// CHECK: } -> !tile.tile<128x8xi1>, !tile.tile<128x8xi1>
-// CHECK: scf.for %{{.*}} = %c0 to %c128 step %c64
-// CHECK: scf.for %[[FIRST:.*]] = %{{.*}} to %{{.*}} step %c128
+// CHECK: memref.store %c0_i32, %[[LIST:.*]][%{{.*}}, %c0]
+// CHECK: memref.store %c0_i32, %[[LIST]][%{{.*}}, %c1]
+// CHECK: %[[START:.*]] = arith.select %{{.*}}, %c0, %c1
+// CHECK: scf.for %[[PASS:.*]] = %[[START]] to %{{.*}} step %c1
+// CHECK: %[[CHUNK:.*]] = arith.cmpi sgt, %[[PASS]], %c0
+// CHECK: %[[WORDS:.*]]:8 = scf.if %[[CHUNK]]
 // CHECK: tile.map {
 // CHECK: memref.load {{.*}} : memref<?x?xi32, strided<[?, 1]>>
 // CHECK: } -> !tile.tile<128x128xi32>
@@ -119,12 +123,20 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: } -> !tile.tile<128x128xi32>
 // CHECK: %[[CLASS:.*]]:2 = tile.map ins(
 // CHECK: %[[BITS:.*]]:8 = tile.bits %[[CLASS]]#0, %[[CLASS]]#1
-// CHECK: scf.for %{{.*}} = %c0 to %c4
+// CHECK: scf.yield %[[BITS]]#0
+// CHECK: scf.yield %c0_i32, %c0_i32, %c0_i32, %c0_i32, %c1_i32, %c0_i32, %c0_i32, %c0_i32
+// CHECK: %[[NUM:.*]] = arith.minsi %{{.*}}, %c4
+// CHECK: scf.for %{{.*}} = %c0 to %[[NUM]]
 // CHECK: math.ctpop
 // CHECK: scf.for
 // CHECK: memref.store
 // CHECK: scf.for
 // CHECK: memref.store
+// CHECK: memref.store %{{.*}}, %[[LIST]][%{{.*}}, %c0]
+// CHECK: memref.store %{{.*}}, %[[LIST]][%{{.*}}, %c1]
+// CHECK: %[[OPEN:.*]] = arith.cmpi ne, %{{.*}}, %c0_i32
+// CHECK: scf.if %[[OPEN]]
+// CHECK: scf.for
 // CHECK: scf.for
 // CHECK: tile.map {
 // CHECK: arith.muli %{{.*}}, %c19_i32
@@ -273,12 +285,14 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK-LABEL: kernel private @pairs_kernel3
 // CHECK: %{{.*}}, %{{.*}}, %[[OWN:.*]], %{{.*}} = tile.work_tile
 // CHECK: %[[MINE:.*]] = arith.index_cast %[[OWN]] : index to i32
-// CHECK: memref.load %[[LISTS:.*]][%{{.*}}, %{{.*}}, %[[OWN]], %c0]
-// CHECK: arith.muli %{{.*}}, %c3_i32
-// CHECK: memref.load %[[LISTS]][%{{.*}}, %{{.*}}, %[[OWN]], %c1]
-// CHECK: arith.muli %{{.*}}, %c2_i32
 // CHECK: %[[BEFORE:.*]] = scf.for %{{.*}} = %c0 to %{{.*}} step %c128
+// CHECK: %[[MASKS:.*]] = memref.load %[[LISTS:.*]][%{{.*}}, %{{.*}}, %{{.*}}, %c0]
+// CHECK: %[[WHOLES:.*]] = memref.load %[[LISTS]][%{{.*}}, %{{.*}}, %{{.*}}, %c1]
 // CHECK: tile.map {
+// CHECK: %[[M:.*]] = arith.subi %{{.*}}, %[[MASKS]]
+// CHECK: arith.muli %[[M]], %c3_i32
+// CHECK: %[[W:.*]] = arith.subi %{{.*}}, %[[WHOLES]]
+// CHECK: arith.muli %[[W]], %c2_i32
 // CHECK: arith.cmpi sgt
 // CHECK: arith.cmpi eq
 // CHECK: arith.cmpi sgt

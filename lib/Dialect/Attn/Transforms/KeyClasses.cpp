@@ -45,8 +45,13 @@ static std::pair<Value, Value> sampleRange(KeyListContext &ctx,
   Value read =
       ctx.map({}, ctx.tileType(rows, cols, ctx.b.getI32Type()),
               [&](Value r, Value c, ValueRange) {
-                Value row = sample.onKey ? zero : ctx.min(c, lastLive);
+                // The tile's rows end where all rows do, but packed ones.
+                Value row = sample.onKey     ? zero
+                            : ctx.packsHeads ? ctx.min(c, lastLive)
+                                             : c;
                 Point point = ctx.rowPoint(firstRow, row, ctx.lastRow());
+                if (!ctx.packsHeads)
+                  point.row = point.safeRow;
                 point.key = point.safeKey = zero;
                 if (sample.onKey) {
                   Value tile = ctx.min(nthTile(ctx, first, r), last);

@@ -108,13 +108,24 @@ static SmallVector<Value> listByClass(KeyListContext &ctx, const KeyLists &into,
       [&] { return listMasked(ctx, into, tile, counts); }, nullptr);
 }
 
+/// Which part of `keyTiles` of which list a block has. It is found sooner where
+/// there is one batch or head of lists, which nobody divides by.
+static tile::WorkTileOp createListedTile(KeyListContext &ctx,
+                                         const KeyLists &into, Value numTiles,
+                                         Value block, Value keyTiles) {
+  auto count = [&](bool areMany, int64_t dimension) {
+    return areMany ? ctx.dim(into.tiles, dimension) : ctx.index(1);
+  };
+  return tile::WorkTileOp::create(
+      ctx.b, block, count(listsDifferByBatch(ctx.reduction), 0),
+      count(listsDifferByHead(ctx.reduction), 1), numTiles, keyTiles);
+}
+
 /// Finds out where a block of a kernel around lists works; it has one of
 /// `keyTiles` tiles of the keys as its part.
 static ListedRange locateListed(KeyListContext &ctx, const KeyLists &into,
                                 Value numTiles, Value block, Value keyTiles) {
-  auto work =
-      tile::WorkTileOp::create(ctx.b, block, ctx.dim(into.tiles, 0),
-                               ctx.dim(into.tiles, 1), numTiles, keyTiles);
+  auto work = createListedTile(ctx, into, numTiles, block, keyTiles);
   ctx.batch = work.getBatch();
   ctx.head = work.getHead();
   ctx.queryTile = work.getTile();
@@ -179,9 +190,9 @@ static Value classOfElements(KeyListContext &ctx, const KeyLists &into,
 /// Lists a tile as its elements are. Where nothing else is wanted of these, a
 /// few rows say of most tiles that they have live ones, and dead ones.
 static SmallVector<Value> listByElements(KeyListContext &ctx,
-                                         const KeyLists &into, Value number,
+                                         const KeyLists &into, Value tile,
                                          ValueRange counts) {
-  Value tile = ctx.toI32(number);
+  Value number = ctx.toIndex(tile);
   auto listFound = [&]() -> SmallVector<Value> {
     ListedElements found = evaluate(ctx, into, number);
     auto masked = [&] {
@@ -211,14 +222,17 @@ static void storeClass(KeyListContext &ctx, const KeyLists &into, Value number,
                           {ctx.batch, ctx.head, ctx.queryTile, number});
 }
 
-/// Runs `body` on the number of each word and the words of all `kinds`: there
-/// is one body for the words of all 32 tiles.
+/// Runs `body` on the number of each word and the words of all `kinds`, of
+/// those that so many tiles have: there is one body for the words of all 32
+/// tiles.
 static SmallVector<Value>
-forWords(KeyListContext &ctx, ValueRange words, size_t kinds,
+forWords(KeyListContext &ctx, ValueRange words, size_t kinds, Value tiles,
          ValueRange carried,
          function_ref<SmallVector<Value>(Value, ValueRange, ValueRange)> body) {
   size_t numWords = words.size() / kinds;
-  auto loop = scf::ForOp::create(ctx.b, ctx.index(0), ctx.index(numWords),
+  Value used = arith::CeilDivUIOp::create(ctx.b, tiles, ctx.index(32));
+  auto loop = scf::ForOp::create(ctx.b, ctx.index(0),
+                                 ctx.min(used, ctx.index(numWords)),
                                  ctx.index(1), carried);
   OpBuilder::InsertionGuard guard(ctx.b);
   ctx.b.setInsertionPointToStart(loop.getBody());
@@ -299,7 +313,10 @@ void mlir::attn::buildClasses(KeyListContext &ctx, const KeyLists &into,
   ctx.b.setInsertionPointToStart(chunks.getBody());
   Value first = ctx.toI32(chunks.getInductionVar());
   SmallVector<Value> words = classifyByAnalysis(ctx, range, answers, first);
-  forWords(ctx, words, 2, {}, [&](Value w, ValueRange word, ValueRange) {
+  Value tiles = arith::CeilDivUIOp::create(
+      ctx.b, ctx.sub(range.endWhole, chunks.getInductionVar()),
+      ctx.index(ctx.stride));
+  forWords(ctx, words, 2, tiles, {}, [&](Value w, ValueRange word, ValueRange) {
     Value base = nthTile(ctx, first, ctx.mul(w, ctx.i32(32)));
     auto store = [&](Value bits, function_ref<void(Value)> body) {
       forBits(ctx, bits, {},
@@ -342,83 +359,149 @@ static SmallVector<Value> readClasses(KeyListContext &ctx, const KeyLists &from,
       }));
 }
 
-/// What a chunk of tiles from number `first` on makes of the counts: the tiles
-/// of `wholes` and of `others`, both words of bits, are listed.
+/// Lists the whole tiles of a word of bits; how many are listed then.
+static Value listWholes(KeyListContext &ctx, const KeyLists &into, Value base,
+                        Value bits, Value whole) {
+  return forBits(ctx, bits, whole,
+                 [&](Value place, ValueRange whole) {
+                   return SmallVector<Value>{listWhole(
+                       ctx, into, ctx.add(base, place), whole.front())};
+                 })
+      .front();
+}
+
+/// Lists the tiles of a word of bits by `list`: the counts then.
 static SmallVector<Value>
-listWords(KeyListContext &ctx, const KeyLists &into, Value base, Value wholes,
-          Value others, ValueRange counts,
-          function_ref<SmallVector<Value>(Value, ValueRange)> listOther) {
-  SmallVector<Value> next(counts);
-  next[1] = forBits(ctx, wholes, next[1], [&](Value place, ValueRange whole) {
-              return SmallVector<Value>{
-                  listWhole(ctx, into, ctx.add(base, place), whole.front())};
-            }).front();
-  return forBits(ctx, others, next, [&](Value place, ValueRange counts) {
-    return listOther(ctx.add(base, place), counts);
+listBits(KeyListContext &ctx, const KeyLists &into, Value base, Value bits,
+         ValueRange counts,
+         SmallVector<Value> (*list)(KeyListContext &, const KeyLists &, Value,
+                                    ValueRange)) {
+  return forBits(ctx, bits, counts, [&](Value place, ValueRange counts) {
+    return list(ctx, into, ctx.add(base, place), counts);
   });
 }
 
-void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,
-                            Value numTiles, Value block) {
-  ctx.b.setInsertionPointToStart(&ctx.kernel.getBody().front());
-  bool classifies = listsAtOnce(ctx.reduction);
-  bool tellsMixed = classifies && listsMixed(ctx, into);
-  ListedRange range = locateListed(ctx, into, numTiles, block, ctx.index(1));
+static void storeCounts(KeyListContext &ctx, const KeyLists &into,
+                        ValueRange counts) {
+  for (int64_t which : {KeyLists::masks, KeyLists::wholes})
+    memref::StoreOp::create(
+        ctx.b, counts[which], into.tiles,
+        {ctx.batch, ctx.head, ctx.queryTile, ctx.index(which)});
+}
 
-  // A ragged tile comes first: later ones then need no test for the end of the
-  // keys.
-  SmallVector<Value> start = {ctx.i32(0), ctx.i32(0)};
-  auto listOther = [&](Value tile, ValueRange counts) {
-    return classifies ? listByElements(ctx, into, ctx.toIndex(tile), counts)
-                      : listMasked(ctx, into, tile, counts);
-  };
-  Value ragged = ctx.toI32(range.endWhole);
-  start = stepIf(
-      ctx, ctx.cmp(arith::CmpIPredicate::slt, range.endWhole, range.end), start,
-      [&] {
-        return classifies ? listOther(ragged, start)
-                          : listByClass(ctx, into, ragged, start);
-      },
-      nullptr);
-  Answers answers;
-  if (classifies)
-    answers = findAnswers(ctx);
-
+/// Lists tiles as the kernel before says what they are.
+static void listClasses(KeyListContext &ctx, const KeyLists &into,
+                        const ListedRange &range, Value ragged, Value hasRagged,
+                        ValueRange none) {
+  SmallVector<Value> start = stepIf(
+      ctx, hasRagged, none,
+      [&] { return listByClass(ctx, into, ragged, none); }, nullptr);
   auto chunks = scf::ForOp::create(ctx.b, range.first, range.endWhole,
                                    ctx.index(keyCols(ctx)), start);
   {
     OpBuilder::InsertionGuard guard(ctx.b);
     ctx.b.setInsertionPointToStart(chunks.getBody());
     Value first = ctx.toI32(chunks.getInductionVar());
-    SmallVector<Value> words =
-        classifies ? classifyByAnalysis(ctx, range, answers, first, tellsMixed)
-                   : readClasses(ctx, into, range, first);
-    SmallVector<Value> counts = forWords(
-        ctx, words, 2, chunks.getRegionIterArgs(),
-        [&](Value w, ValueRange word, ValueRange counts) {
-          Value base = ctx.add(first, ctx.mul(w, ctx.i32(32)));
-          Value wholes = word[0], others = word[1];
-          // Both bits are those of dead or mixed tiles.
-          if (classifies) {
-            wholes = without(ctx, word[0], word[1]);
-            others = without(ctx, word[1], word[0]);
-          }
-          if (!tellsMixed)
-            return listWords(ctx, into, base, wholes, others, counts,
-                             listOther);
-          Value mixed = arith::AndIOp::create(ctx.b, word[0], word[1]);
-          SmallVector<Value> next =
-              forBits(ctx, mixed, counts, [&](Value place, ValueRange counts) {
-                return listMasked(ctx, into, ctx.add(base, place), counts);
-              });
-          return listWords(ctx, into, base, wholes, others, next, listOther);
-        });
+    SmallVector<Value> counts =
+        forWords(ctx, readClasses(ctx, into, range, first), 2,
+                 ctx.sub(range.endWhole, chunks.getInductionVar()),
+                 chunks.getRegionIterArgs(),
+                 [&](Value w, ValueRange word, ValueRange counts) {
+                   SmallVector<Value> next(counts);
+                   Value base = ctx.add(first, ctx.mul(w, ctx.i32(32)));
+                   next[1] = listWholes(ctx, into, base, word[0], next[1]);
+                   return listBits(ctx, into, base, word[1], next, listMasked);
+                 });
     scf::YieldOp::create(ctx.b, counts);
   }
-  for (int64_t which : {KeyLists::masks, KeyLists::wholes})
-    memref::StoreOp::create(
-        ctx.b, chunks.getResult(which), into.tiles,
-        {ctx.batch, ctx.head, ctx.queryTile, ctx.index(which)});
+  storeCounts(ctx, into, chunks.getResults());
+}
+
+/// Says what tiles are, and lists them. A ragged tile is one that is left to a
+/// look, ahead of the first chunk of tiles.
+static void listAtOnce(KeyListContext &ctx, const KeyLists &into,
+                       const ListedRange &range, Value ragged, Value hasRagged,
+                       ValueRange none) {
+  bool tellsMixed = listsMixed(ctx, into);
+  Answers answers = findAnswers(ctx);
+  Value zero = ctx.index(0), one = ctx.index(1), cols = ctx.index(keyCols(ctx));
+  Value chunks = arith::CeilDivUIOp::create(
+      ctx.b, ctx.max(ctx.sub(range.endWhole, range.first), zero), cols);
+  storeCounts(ctx, into, none);
+  auto passes = scf::ForOp::create(ctx.b, ctx.select(hasRagged, zero, one),
+                                   ctx.add(chunks, one), one, none);
+  OpBuilder::InsertionGuard guard(ctx.b);
+  ctx.b.setInsertionPointToStart(passes.getBody());
+  Value pass = passes.getInductionVar();
+  Value isChunk = ctx.cmp(arith::CmpIPredicate::sgt, pass, zero);
+  Value start = ctx.select(
+      isChunk, ctx.add(range.first, ctx.mul(ctx.sub(pass, one), cols)),
+      range.endWhole);
+  Value tiles = ctx.select(isChunk, ctx.sub(range.endWhole, start), one);
+  Value first = ctx.toI32(start);
+  // Words of the ragged tile: it is left to a look.
+  size_t numWords = llvm::divideCeil(keyCols(ctx), 32);
+  SmallVector<Value> words(2 * numWords, ctx.i32(0));
+  words[numWords] = ctx.i32(1);
+  words = stepIf(
+      ctx, isChunk, words,
+      [&] {
+        return classifyByAnalysis(ctx, range, answers, first, tellsMixed);
+      },
+      nullptr);
+  // Both bits are those of dead or mixed tiles.
+  auto baseOf = [&](Value w) {
+    return ctx.add(first, ctx.mul(w, ctx.i32(32)));
+  };
+  SmallVector<Value> counts =
+      forWords(ctx, words, 2, tiles, passes.getRegionIterArgs(),
+               [&](Value w, ValueRange word, ValueRange counts) {
+                 Value base = baseOf(w);
+                 SmallVector<Value> next(counts);
+                 if (tellsMixed)
+                   next =
+                       listBits(ctx, into, base,
+                                arith::AndIOp::create(ctx.b, word[0], word[1]),
+                                next, listMasked);
+                 next[1] = listWholes(ctx, into, base,
+                                      without(ctx, word[0], word[1]), next[1]);
+                 return next;
+               });
+  // Few blocks go on from here: the others are about to end.
+  storeCounts(ctx, into, counts);
+  Value some = ctx.i32(0);
+  for (size_t w = 0; w < numWords; ++w)
+    some = arith::OrIOp::create(ctx.b, some,
+                                without(ctx, words[numWords + w], words[w]));
+  auto look = [&] {
+    SmallVector<Value> found = forWords(
+        ctx, words, 2, tiles, counts,
+        [&](Value w, ValueRange word, ValueRange counts) {
+          return listBits(ctx, into, baseOf(w), without(ctx, word[1], word[0]),
+                          counts, listByElements);
+        });
+    storeCounts(ctx, into, found);
+    return found;
+  };
+  scf::YieldOp::create(
+      ctx.b, stepIf(ctx, ctx.cmp(arith::CmpIPredicate::ne, some, ctx.i32(0)),
+                    counts, look, nullptr));
+}
+
+void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,
+                            Value numTiles, Value block) {
+  ctx.b.setInsertionPointToStart(&ctx.kernel.getBody().front());
+  ListedRange range = locateListed(ctx, into, numTiles, block, ctx.index(1));
+  // A ragged tile comes first: later ones then need no test for the end of the
+  // keys.
+  Value ragged = ctx.toI32(range.endWhole);
+  Value hasRagged =
+      ctx.cmp(arith::CmpIPredicate::slt, range.endWhole, range.end);
+  SmallVector<Value> none = {ctx.i32(0), ctx.i32(0)};
+  if (listsAtOnce(ctx.reduction))
+    listAtOnce(ctx, into, range, ragged, hasRagged, none);
+  else
+    listClasses(ctx, into, range, ragged, hasRagged, none);
   tile::ReturnOp::create(ctx.b);
 }
 
@@ -426,17 +509,15 @@ void mlir::attn::buildLists(KeyListContext &ctx, const KeyLists &into,
 // Order
 //===----------------------------------------------------------------------===//
 
-/// How long a query tile takes, i32, in halves of a whole tile: one that is
-/// tested takes about as long as one and a half (measured: docs/performance).
-static Value loadLength(KeyListContext &ctx, const KeyLists &from, Value tile) {
-  constexpr int64_t ofMasked = 3, ofWhole = 2;
+/// How many tested and whole tiles a query tile has, i32.
+static std::pair<Value, Value> loadCounts(KeyListContext &ctx,
+                                          const KeyLists &from, Value tile) {
   auto count = [&](int64_t which) -> Value {
     return memref::LoadOp::create(
         ctx.b, from.tiles,
         {ctx.batch, ctx.head, ctx.toIndex(tile), ctx.index(which)});
   };
-  return ctx.add(ctx.mul(count(KeyLists::masks), ctx.i32(ofMasked)),
-                 ctx.mul(count(KeyLists::wholes), ctx.i32(ofWhole)));
+  return {count(KeyLists::masks), count(KeyLists::wholes)};
 }
 
 Value mlir::attn::findsOrder(OpBuilder &b, Location loc,
@@ -457,13 +538,11 @@ Value mlir::attn::findsOrder(OpBuilder &b, Location loc,
 void mlir::attn::buildOrder(KeyListContext &ctx, const KeyLists &into,
                             Value numTiles, Value block) {
   ctx.b.setInsertionPointToStart(&ctx.kernel.getBody().front());
-  auto work =
-      tile::WorkTileOp::create(ctx.b, block, ctx.dim(into.tiles, 0),
-                               ctx.dim(into.tiles, 1), numTiles, ctx.index(1));
+  auto work = createListedTile(ctx, into, numTiles, block, ctx.index(1));
   ctx.batch = work.getBatch();
   ctx.head = work.getHead();
   ctx.queryTile = work.getTile();
-  Value own = ctx.toI32(ctx.queryTile), length = loadLength(ctx, into, own);
+  Value own = ctx.toI32(ctx.queryTile);
   Value last = ctx.toI32(ctx.sub(numTiles, ctx.index(1)));
   auto chunks =
       scf::ForOp::create(ctx.b, ctx.index(0), numTiles, ctx.index(keyCols(ctx)),
@@ -472,15 +551,21 @@ void mlir::attn::buildOrder(KeyListContext &ctx, const KeyLists &into,
     OpBuilder::InsertionGuard guard(ctx.b);
     ctx.b.setInsertionPointToStart(chunks.getBody());
     Value first = ctx.toI32(chunks.getInductionVar());
+    // Read beside the others', which it would be waited for ahead of.
+    auto [ownMasks, ownWholes] = loadCounts(ctx, into, own);
     auto type = ctx.tileType(keyCols(ctx), 1, ctx.b.getI1Type());
     auto longer = ctx.map({}, type, [&](Value row, Value, ValueRange) {
       using Predicate = arith::CmpIPredicate;
       Value other = ctx.add(first, row);
-      Value its = loadLength(ctx, into, ctx.min(other, last));
+      auto [masks, wholes] = loadCounts(ctx, into, ctx.min(other, last));
+      // Halves of a whole tile: one that is tested takes about as long as one
+      // and a half (measured: docs/performance).
+      Value more = ctx.add(ctx.mul(ctx.sub(masks, ownMasks), ctx.i32(3)),
+                           ctx.mul(ctx.sub(wholes, ownWholes), ctx.i32(2)));
       // Of tiles that take as long, the last ones come first.
       Value isBefore = arith::OrIOp::create(
-          ctx.b, ctx.cmp(Predicate::sgt, its, length),
-          arith::AndIOp::create(ctx.b, ctx.cmp(Predicate::eq, its, length),
+          ctx.b, ctx.cmp(Predicate::sgt, more, ctx.i32(0)),
+          arith::AndIOp::create(ctx.b, ctx.cmp(Predicate::eq, more, ctx.i32(0)),
                                 ctx.cmp(Predicate::sgt, other, own)));
       return SmallVector<Value>{arith::AndIOp::create(
           ctx.b, isBefore, ctx.cmp(Predicate::sle, other, last))};
