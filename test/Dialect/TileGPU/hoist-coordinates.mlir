@@ -295,3 +295,59 @@ tile_gpu.kernel @waits(%tickets: memref<1xi32>, %n: i32, %rows: memref<?xi32>, %
   }
   tile_gpu.return
 }
+
+// -----
+
+// What all heads of an item share goes ahead of the loop over them, and so into the
+// schedule's body; what a branch of it computes stays there.
+// CHECK-LABEL: kernel @heads
+// CHECK: tile_gpu.scheduler dynamic
+// CHECK: ^bb0(%[[TILE:[^:]*]]: i32,
+// CHECK: %[[END:.*]] = arith.divui %[[TILE]], %c3
+// CHECK-NEXT: tile_gpu.yield %[[END]] : i32
+// CHECK: tile_gpu.role "load"
+// CHECK: tile_gpu.role "compute"
+// CHECK: ^bb0(%{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %{{.*}}: i32, %[[E:[^:]*]]: i32):
+// CHECK-NOT: divui
+// CHECK: %[[SOME:.*]] = arith.cmpi slt, %{{.*}}, %[[E]]
+// CHECK: scf.for
+// CHECK-NEXT: scf.if %[[SOME]]
+// CHECK-NEXT: arith.subi %[[E]]
+!acc = !tile_gpu.frag<64x64xf32, acc>
+tile_gpu.kernel @heads(%tickets: memref<1xi32>, %n: i32, %heads: i32, %out: memref<?x?xf32>) {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %c3 = arith.constant 3 : i32
+  %x = arith.constant 0.0 : f32
+  %s = tile_gpu.scheduler dynamic in_order tickets(%tickets : memref<1xi32>)
+      tiles(%n) heads(%c1) batch(%c1) {
+  ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%w: i32):
+    tile_gpu.foreach %s lead {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    tile_gpu.foreach %s {
+    ^bb0(%tile: i32, %head: i32, %batch: i32, %split: i32):
+      %o = tile_gpu.frag.fill %x : f32 -> !acc
+      scf.for %i = %c0 to %heads step %c1 : i32 {
+        %end = arith.divui %tile, %c3 : i32
+        %some = arith.cmpi slt, %c0, %end : i32
+        scf.if %some {
+          %last = arith.subi %end, %c1 : i32
+          tile_gpu.global.store %o, %out[%last, %i] : !acc, memref<?x?xf32>
+        }
+      }
+      tile_gpu.yield
+    }
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

@@ -264,9 +264,25 @@ void Sharer::rewrite(ForeachOp loop, ArrayRef<Value> given) {
       op->erase();
 }
 
+/// Moves numbers that are the same for all heads of an item ahead of the loop
+/// over these.
+static void hoistFromHeads(scf::ForOp heads) {
+  for (Operation &op : llvm::make_early_inc_range(*heads.getBody()))
+    if (isPure(&op) && !op.getNumRegions() && op.getNumResults() &&
+        llvm::all_of(op.getResultTypes(), isScalar) &&
+        llvm::all_of(op.getOperands(), [&](Value operand) {
+          return heads.isDefinedOutsideOfLoop(operand);
+        }))
+      op.moveBefore(heads);
+}
+
 void Sharer::run() {
   if (!findLoops())
     return;
+  for (ForeachOp loop : loops)
+    for (auto heads : loop.getBody().front().getOps<scf::ForOp>())
+      if (!heads.getBody()->getOps<scf::IfOp>().empty())
+        hoistFromHeads(heads);
   kernel.walk([&](WaitDependenciesOp) { waits = true; });
   for (ForeachOp loop : loops)
     collect(loop);

@@ -249,9 +249,9 @@ def TileGpuHoistCoordinatesPass : Pass<"tile-gpu-hoist-coordinates", "::mlir::ti
     lead a role of one warp.
 
     Produces: integer arithmetic on the coordinates of a work tile, and loads of
-    arguments that the kernel only reads, move from the loops into the
-    schedule's body; the values that the loops need of it become arguments of
-    theirs. Values that cost one instruction to recompute are recomputed where
+    arguments that the kernel only reads, move from the loops, and from those
+    over the heads that share a work tile's rows, into the schedule's body; the
+    values that the loops need of it become arguments of theirs. Values that cost one instruction to recompute are recomputed where
     they are read, rather than communicated. Values that are the same for all
     work tiles go before the schedule. The lead runs ahead of the other roles,
     which read the results from shared memory: before the first product of a
