@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
+#include "attn/Dialect/TileGPU/IR/FirstTurn.h"
 #include "attn/Emulator/Timing.h"
 
 #include <cstring>
@@ -585,7 +586,11 @@ LogicalResult emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
   auto slots = b.slots(op.getIndices());
   if (!cast<MemRefType>(op.getDestination().getType()).getElementType().isF32())
     return op.emitOpError("expected memory of f32");
+  std::optional<SlotId> turn;
+  if (Value number = ::attn::gpu::turnOfWriter(op))
+    turn = b.slot(number);
   b.emit(op, true, [=](Agent &a) {
+    bool writes = turn && a.i32(*turn) == 0;
     View view = a.view(from);
     if (!touchBulk(a, view, tile))
       return Step::Stop;
@@ -601,10 +606,11 @@ LogicalResult emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
                 machine.noteAtomic(first, size_t(count) * 4);
                 const uint32_t *words = region.at(at);
                 for (int64_t i = 0; i < count; ++i) {
-                  float sum, term;
-                  std::memcpy(&sum, first + i * 4, 4);
+                  float sum = 0.0f, term;
+                  if (!writes)
+                    std::memcpy(&sum, first + i * 4, 4);
                   std::memcpy(&term, words + i, 4);
-                  sum += term;
+                  sum = writes ? term : sum + term;
                   std::memcpy(first + i * 4, &sum, 4);
                 }
               });

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowerings.h"
+#include "attn/Dialect/TileGPU/IR/FirstTurn.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -270,11 +271,21 @@ LogicalResult gpu::lower(KernelContext &k, BulkReduceOp op) {
   SmemType tile = op.getTile().getType();
   Value pointer =
       k.elementPointer(op.getDestination(), k.flat(op.getIndices()));
+  Values inputs = {pointer, k.scalar(op.getTile()), e.c32(tile.getBytes())};
+  Value adds = k.role.elected;
+  if (Value turn = turnOfWriter(op)) {
+    Value number = k.scalar(turn);
+    adds = e.and_(adds, e.icmp(LLVM::ICmpPredicate::ne, number, e.c32(0)));
+    inputs.push_back(e.and_(k.role.elected, e.eq(number, 0)));
+    e.assembly("@$3 cp.async.bulk.global.shared::cta.bulk_group [$0], [$1], "
+               "$2;",
+               "l,r,r,b,~{memory}", inputs);
+    inputs.pop_back();
+  }
+  inputs.push_back(adds);
   e.assembly("@$3 cp.reduce.async.bulk.global.shared::cta.bulk_group.add.f32 "
              "[$0], [$1], $2;",
-             "l,r,r,b,~{memory}",
-             {pointer, k.scalar(op.getTile()), e.c32(tile.getBytes()),
-              k.role.elected});
+             "l,r,r,b,~{memory}", inputs);
   e.assembly("cp.async.bulk.commit_group;", "~{memory}", {});
   return success();
 }

@@ -93,10 +93,17 @@ func.func @full(%q: !rows, %k: !rows, %v: !rows) -> !rows
 // TURNS: %[[TURNS:.*]] = tile.workspace({{.*}}) : memref<?x?x?xi32>
 // TURNS: tile.launch @[[CLEAR:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %[[TURNS]] :
 // TURNS: tile.launch @[[KERNEL:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %[[TURNS]] :
+// TURNS: tile.launch @[[ROUND:.*]] grid({{.*}}) args({{.*}}, %[[SUMS]], %{{.*}}, %[[TURNS]] :
 // TURNS: tile.kernel private @[[CLEAR]](
+// TURNS-NOT: tile.store
 // TURNS: memref.store %c0_i32
 // TURNS: tile.kernel private @[[KERNEL]](
 // TURNS: tile.accumulate any_order %{{.*}} turn(%{{.*}} of %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] : memref<?x?x?xi32>)
+// TURNS: tile.kernel private @[[ROUND]](
+// TURNS: %[[COUNT:.*]] = memref.load
+// TURNS: %[[SOME:.*]] = arith.cmpi sgt, %[[COUNT]], %c0_i32
+// TURNS: scf.if %[[SOME]]
+// TURNS-NEXT: tile.load
 func.func @causal(%q: !wide, %k: !wide, %v: !wide) -> !wide
     attributes {attn.any_order} {
   %o = attn.aggregate @soft scores(%q, %k : !wide, !wide) values(%v : !wide)

@@ -16,6 +16,15 @@ func.func @turns_elsewhere(%m: memref<64x64xi32>, %c: i32) {
   return
 }
 
+// -----
+
+// Who writes what others add to has the first turn.
+
+func.func @writes_without_a_turn(%t: !tile_gpu.smem<64x64xf32>, %m: memref<?x4096xf32>, %c: i32) {
+  // expected-error @below {{expected tile_gpu.first_writes to be a unit attribute of a tile_gpu.bulk.reduce behind a tile_gpu.block_turn.wait of its block}}
+  tile_gpu.bulk.reduce %t, %m[%c, %c] {tile_gpu.first_writes} : !tile_gpu.smem<64x64xf32>, memref<?x4096xf32>
+  return
+}
 
 // -----
 

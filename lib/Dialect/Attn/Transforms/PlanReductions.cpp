@@ -643,7 +643,8 @@ RowSum PlanBuilder::makeRowSum(const FusedOp::Term &term, Value result,
   return sum;
 }
 
-/// Launches the kernel that clears sums over keys, or rounds them.
+/// Launches the kernel that clears sums over keys, or counters of those that
+/// add to them in turns, or rounds the sums.
 void PlanBuilder::launchRowSums(AggregateOp op, MonoidOp monoid,
                                 ArrayRef<Value> sizes, const RowSum &sum,
                                 bool clears) {
@@ -653,16 +654,21 @@ void PlanBuilder::launchRowSums(AggregateOp op, MonoidOp monoid,
   Value grid = arith::MulIOp::create(b, loc, sizes[0], sizes[1]);
   grid = arith::MulIOp::create(b, loc, grid, tiles);
   SmallVector<Value> extra = {tiles, sum.sums};
-  Value other = clears ? sum.turns : sum.result;
-  if (other)
-    extra.push_back(other);
+  Value result = clears ? Value() : sum.result;
+  for (Value other : {result, sum.turns})
+    if (other)
+      extra.push_back(other);
   Kernel kernel = startKernel(op, {}, {}, extra, ScheduleAttr());
   RowSumsKernel builder(op, monoid, target, kernel.func);
   RowSum inKernel = sum;
   inKernel.sums = kernel.extra[1];
-  if (other)
-    (clears ? inKernel.turns : inKernel.result) = kernel.extra[2];
-  builder.build(inKernel, clears, kernel.extra[0], kernel.block);
+  size_t next = 2;
+  if (result)
+    inKernel.result = kernel.extra[next++];
+  if (sum.turns)
+    inKernel.turns = kernel.extra[next++];
+  builder.build(inKernel, clears, op.getScheduleAttr().getBlockK(),
+                kernel.extra[0], kernel.block);
   launch(loc, kernel, grid);
 }
 
@@ -697,8 +703,8 @@ static AggregateOp cloneUnmasked(AggregateOp op) {
 }
 
 /// Sums over keys are cleared, added to by a block for each tile of keys, and
-/// rounded: three launches. Blocks add in turns, or in the order in which they
-/// come.
+/// rounded: three launches. Blocks add in turns, the first of which needs no
+/// memory that is cleared, or in the order in which they come.
 LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
                                              ArrayRef<FusedOp::Term> terms) {
   Location loc = op.getLoc();

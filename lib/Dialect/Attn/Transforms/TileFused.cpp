@@ -13,7 +13,9 @@
 // order. On a GPU blocks have one tile of keys each, and add to what a kernel
 // has cleared; another one rounds it. They do so in any order, or in turns:
 // each tile of rows has a counter of the key tiles that have added. Those that
-// meet these rows follow one another, and are drawn in this order.
+// meet these rows follow one another, and are drawn in this order; the first
+// one writes, so that nothing but counters is cleared. Rows whose counter is 0
+// in the end have no keys.
 //
 //===----------------------------------------------------------------------===//
 
@@ -263,8 +265,8 @@ void mlir::attn::enterRowSums(ReductionContext &ctx, const KeyTile &tile,
   }
 }
 
-void RowSumsKernel::build(const RowSum &sum, bool clears, Value numTiles,
-                          Value block) {
+void RowSumsKernel::build(const RowSum &sum, bool clears, int64_t stepRows,
+                          Value numTiles, Value block) {
   Value sums = sum.sums, result = clears ? Value() : sum.result;
   b.setInsertionPointToStart(&kernel.getBody().front());
   auto work = tile::WorkTileOp::create(b, loc, block, dim(sums, 0),
@@ -275,23 +277,46 @@ void RowSumsKernel::build(const RowSum &sum, bool clears, Value numTiles,
   auto type =
       tileType(blockRows, cast<MemRefType>(sums.getType()).getShape().back());
   if (result) {
-    auto load = tile::LoadOp::create(b, loc, type, sums, at, /*lower=*/Value(),
-                                     /*upper=*/Value(),
-                                     /*live=*/Value(), /*vector=*/false);
-    load.setFragmentOrder(true);
-    tile::StoreOp::create(b, loc, load, result, at, index(0), dim(result, 2),
+    auto load = [&]() -> Value {
+      auto rows = tile::LoadOp::create(b, loc, type, sums, at,
+                                       /*lower=*/Value(), /*upper=*/Value(),
+                                       /*live=*/Value(), /*vector=*/false);
+      rows.setFragmentOrder(true);
+      return rows;
+    };
+    Value rows;
+    if (!sum.turns) {
+      rows = load();
+    } else {
+      // Rows of a step share a counter.
+      Value step = index(stepRows / blockRows);
+      Value counter = mul(divide(work.getTile(), step).first, step);
+      Value turn = memref::LoadOp::create(
+          b, loc, sum.turns,
+          ValueRange{work.getBatch(), work.getHead(), counter});
+      Value isWritten = cmp(arith::CmpIPredicate::sgt, turn, i32(0));
+      auto written = scf::IfOp::create(b, loc, TypeRange{type}, isWritten,
+                                       /*withElseRegion=*/true);
+      OpBuilder::InsertionGuard guard(b);
+      b.setInsertionPointToStart(written.thenBlock());
+      scf::YieldOp::create(b, loc, load());
+      b.setInsertionPointToStart(written.elseBlock());
+      scf::YieldOp::create(b, loc, fill(f32(0.0f), type));
+      rows = written.getResult(0);
+    }
+    tile::StoreOp::create(b, loc, rows, result, at, index(0), dim(result, 2),
                           /*vector=*/false);
+  } else if (sum.turns) {
+    // The first tile of keys has the first turn.
+    memref::StoreOp::create(
+        b, loc, i32(0), sum.turns,
+        ValueRange{work.getBatch(), work.getHead(), work.getTile()});
   } else {
     // There are rows for whole tiles.
     tile::StoreOp::create(b, loc, fill(f32(0.0f), type), sums, at,
                           /*lower=*/Value(), /*upper=*/Value(),
                           /*vector=*/false, /*transposed=*/false,
                           /*fragment_order=*/true);
-    // The first tile of keys has the first turn.
-    if (sum.turns)
-      memref::StoreOp::create(
-          b, loc, i32(0), sum.turns,
-          ValueRange{work.getBatch(), work.getHead(), work.getTile()});
   }
   tile::ReturnOp::create(b, loc);
 }

@@ -13,15 +13,16 @@
 namespace mlir::attn {
 
 /// What a GPU does with the memory of sums over rows, f32, ahead of the kernel
-/// that adds to them in any order, and behind it.
+/// that adds to them, and behind it.
 class RowSumsKernel : public KernelBuilder {
 public:
   using KernelBuilder::KernelBuilder;
   /// Rows of one block.
   static constexpr int64_t blockRows = 64;
-  /// Clears the sums, and with them counters of turns where there are some, or
-  /// rounds them to the result.
-  void build(const RowSum &sum, bool clears, Value numTiles, Value block);
+  /// Clears the sums, or counters of turns where there are some, or rounds the
+  /// sums, of steps of so many rows, to the result.
+  void build(const RowSum &sum, bool clears, int64_t stepRows, Value numTiles,
+             Value block);
 };
 
 /// Why blocks of a GPU cannot take turns in the sums over keys; empty where

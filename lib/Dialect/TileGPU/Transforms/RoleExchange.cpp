@@ -13,6 +13,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpecializeWarps.h"
+#include "attn/Dialect/TileGPU/IR/FirstTurn.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -133,7 +134,7 @@ void Consumer::handOver(tile::AccumulateOp sum) {
 }
 
 /// Members may fill a slot again when it has been read; the turn is passed on
-/// when it has been added.
+/// when it has been added, or written by the first one.
 void Adder::cloneTileOp(Operation *op) {
   auto sum = dyn_cast<tile::AccumulateOp>(op);
   if (!sum || !sum.getTurn())
@@ -149,8 +150,10 @@ void Adder::cloneTileOp(Operation *op) {
   Value slot =
       RingWaitOp::create(b, loc, sums.tile, sums.ring, exchanged).getResult(0);
   BlockTurnWaitOp::create(b, loc, counters, counter, turn);
-  BulkReduceOp::create(b, loc, slot, mapping.lookup(sum.getDestination()),
-                       positions(sum.getIndices()));
+  auto reduce =
+      BulkReduceOp::create(b, loc, slot, mapping.lookup(sum.getDestination()),
+                           positions(sum.getIndices()));
+  reduce->setAttr(::attn::gpu::firstWritesName, b.getUnitAttr());
   BulkWaitOp::create(b, loc, /*pending=*/0);
   RingReleaseOp::create(b, loc, sums.ring, exchanged, ValueRange());
   BlockTurnPassOp::create(b, loc, counters, counter, turn);
