@@ -334,7 +334,7 @@ int64_t attn::mostTilesWithoutOrder(const TargetInfo &target) {
 
 int64_t attn::mostKeysWithoutOrder() { return unorderedKeys; }
 
-TurnSizes attn::turnSizes(int64_t channels, bool isMasked,
+TurnSizes attn::turnSizes(int64_t channels, bool isMasked, bool isBand,
                           const TargetInfo &target) {
   bool isWide = channels > panelElements;
   int64_t rounds = !isMasked ? turnRounds
@@ -342,7 +342,8 @@ TurnSizes attn::turnSizes(int64_t channels, bool isMasked,
                              : maskedTurnRounds;
   return {isWide ? wideTurnQueries : turnQueries,
           rounds * target.numMultiprocessors,
-          isWide && isMasked ? wideMaskedTurnGroup : INT32_MAX};
+          isWide && isMasked ? wideMaskedTurnGroup : INT32_MAX,
+          isWide && isBand ? wideBandQueries : 1};
 }
 
 int64_t attn::fixedPartKeys(int64_t blockK) {

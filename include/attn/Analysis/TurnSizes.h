@@ -14,14 +14,17 @@
 namespace attn {
 
 /// The sizes for which one kernel, whose blocks add in turns, is faster than
-/// two: so many queries and tiles of keys, of all heads, at least, and query
-/// heads of a key head at most.
+/// two: so many queries and tiles of keys, of all heads, at least, query heads
+/// of a key head at most, and queries at least that see the tile of keys in the
+/// middle of all.
 struct TurnSizes {
-  int64_t queries = 1, tiles = 1, group = 1;
+  int64_t queries = 1, tiles = 1, group = 1, seeing = 1;
 };
 
-/// Those of rows of `channels`, measured (ScheduleRules.def).
-TurnSizes turnSizes(int64_t channels, bool isMasked, const TargetInfo &target);
+/// Those of rows of `channels`, measured (ScheduleRules.def). `isBand`: the
+/// queries that see a key start and end with it.
+TurnSizes turnSizes(int64_t channels, bool isMasked, bool isBand,
+                    const TargetInfo &target);
 
 } // namespace attn
 

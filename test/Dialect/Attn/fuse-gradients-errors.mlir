@@ -186,7 +186,7 @@ func.func @sizes_alone(%q: !rows, %k: !rows) -> (!rows, !rows) {
     %b = attn.aggregate @sum scores(%k, %q : !rows, !rows) values(%q : !rows)
         {side = #attn.side<queries>} -> !rows
     attn.yield %a, %b : !rows, !rows
-  } {turn_sizes = array<i64: 1024, 132, 1>} : !rows, !rows
+  } {turn_sizes = array<i64: 1024, 132, 1, 1>} : !rows, !rows
   return %r#0, %r#1 : !rows, !rows
 }
 
@@ -204,7 +204,7 @@ attn.monoid private @sum cocycle stats() components(value) outputs("o") {
   }
 }
 func.func @sizes(%q: !rows, %k: !rows) -> (!rows, !rows) {
-  // expected-error @+1 {{expected turn_sizes to be positive numbers of queries, of tiles and of heads, but got array<i64: 1024, 132>}}
+  // expected-error @+1 {{expected turn_sizes to be positive numbers of queries, of tiles, of heads and of queries of a tile, but got array<i64: 1024, 132>}}
   %r:2 = attn.fused threads(2) {
     %a = attn.aggregate @sum scores(%q, %k : !rows, !rows) values(%k : !rows) -> !rows
     %b = attn.aggregate @sum scores(%k, %q : !rows, !rows) values(%q : !rows)

@@ -20,10 +20,10 @@ LogicalResult FusedOp::verify() {
   std::optional<ArrayRef<int64_t>> sizes = getTurnSizes();
   if (bool(sizes) != bool(getTwoKernels()))
     return emitOpError("expected turn_sizes and two_kernels together");
-  if (sizes && (sizes->size() != 3 ||
+  if (sizes && (sizes->size() != 4 ||
                 llvm::any_of(*sizes, [](int64_t size) { return size <= 0; })))
     return emitOpError("expected turn_sizes to be positive numbers of queries, "
-                       "of tiles and of heads, but got ")
+                       "of tiles, of heads and of queries of a tile, but got ")
            << getTurnSizesAttr();
   return success();
 }

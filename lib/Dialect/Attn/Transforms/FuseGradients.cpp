@@ -189,6 +189,15 @@ struct FuseGradientsPass
     return mask.facts().startDiffersByRow && mask.facts().endDiffersByRow;
   }
 
+  /// Whether a plan knows a mask's bounds: they are the same for all heads, and
+  /// none is an element.
+  static bool planHasBounds(AggregateOp op) {
+    Region &mask = op.getMask();
+    return llvm::all_of(mask.getArguments().take_front(2),
+                        [](Value v) { return v.use_empty(); }) &&
+           mask.getOps<tensor::ExtractOp>().empty();
+  }
+
   /// The same, for a kernel of warpgroups.
   static std::string whyNotOnGpu(AggregateOp overKeys, AggregateOp overQueries,
                                  const ::attn::TargetInfo &target) {
@@ -209,12 +218,12 @@ struct FuseGradientsPass
           return "one kernel for both takes rows of bf16 or f16";
         int64_t own = paddedChannels(type, target);
         areAlike &= !channels || own == channels;
-        // Two kernels are as fast there (measured): a tile of keys has few
-        // queries, of all of which others add to most.
-        if (inTurns && own > narrowChannels && isBand(overKeys))
-          return "one kernel for both whose blocks take turns has no windows "
-                 "of "
-                 "128 channels; deterministic = False asks for no order";
+        // It depends on how many queries see a key.
+        if (inTurns && own > narrowChannels && isBand(overKeys) &&
+            !planHasBounds(overQueries))
+          return "one kernel for both whose blocks take turns has windows of "
+                 "128 channels where their bounds are numbers, the same for "
+                 "all heads";
         // Of others two kernels leave out the channels that fill up rows.
         if (inTurns && (own != type.getShape().back() || own % narrowChannels ||
                         own > 2 * narrowChannels))
@@ -312,11 +321,11 @@ struct FuseGradientsPass
     ::attn::TurnSizes sizes;
     if (inTurns) {
       auto type = cast<RankedTensorType>(other.getQueries().front().getType());
-      sizes =
-          ::attn::turnSizes(type.getShape().back(), isMasked(other), target);
+      sizes = ::attn::turnSizes(type.getShape().back(), isMasked(other),
+                                isBand(other), target);
       fused.setTwoKernelsAttr(own);
-      fused.setTurnSizes(
-          ArrayRef<int64_t>{sizes.queries, sizes.tiles, sizes.group});
+      fused.setTurnSizes(ArrayRef<int64_t>{sizes.queries, sizes.tiles,
+                                           sizes.group, sizes.seeing});
     }
     for (auto [from, to] : llvm::zip(results, fused.getResults()))
       from.replaceAllUsesWith(to);
@@ -345,6 +354,8 @@ struct FuseGradientsPass
              << " tiles of keys on";
     if (inTurns && sizes.group == 1)
       remark << ", of heads that share no keys";
+    if (sizes.seeing > 1)
+      remark << ", that " << sizes.seeing << " queries see";
   }
 };
 } // namespace

@@ -674,10 +674,12 @@ void PlanBuilder::launchRowSums(AggregateOp op, MonoidOp monoid,
 
 /// Whether sizes are those of turn_sizes (i1). `numTiles`: tiles of keys
 /// of all heads.
-static Value isForOneKernel(OpBuilder &b, ArrayRef<int64_t> of,
+static Value isForOneKernel(OpBuilder &b, FusedOp op,
                             ArrayRef<Value> querySizes,
-                            ArrayRef<Value> keySizes, Value numTiles) {
+                            ArrayRef<Value> keySizes, Value numTiles,
+                            const IRMapping &mapping) {
   Location loc = numTiles.getLoc();
+  ArrayRef<int64_t> of = *op.getTurnSizes();
   auto index = [&](int64_t value) -> Value {
     return arith::ConstantIndexOp::create(b, loc, value);
   };
@@ -688,8 +690,13 @@ static Value isForOneKernel(OpBuilder &b, ArrayRef<int64_t> of,
   Value fewHeads = fits(querySizes[1], most);
   Value manyTiles = fits(index(of[1]), numTiles);
   Value manyQueries = fits(index(of[0]), querySizes[2]);
-  return arith::AndIOp::create(
+  Value fit = arith::AndIOp::create(
       b, loc, manyQueries, arith::AndIOp::create(b, loc, manyTiles, fewHeads));
+  if (of[3] == 1)
+    return fit;
+  Value seeing = queriesOfMiddle(b, op.getOverQueries(), querySizes[2],
+                                 keySizes[2], mapping);
+  return arith::AndIOp::create(b, loc, fit, fits(index(of[3]), seeing));
 }
 
 /// The reduction over all pairs: those that elements kill are not tested.
@@ -732,8 +739,7 @@ LogicalResult PlanBuilder::convertFusedOnGpu(FusedOp op,
   // For other sizes two kernels run.
   Value isOne;
   if (ScheduleAttr apart = op.getTwoKernelsAttr()) {
-    isOne =
-        isForOneKernel(b, *op.getTurnSizes(), querySizes, keySizes, numTiles);
+    isOne = isForOneKernel(b, op, querySizes, keySizes, numTiles, mapping);
     launchWhere = arith::XOrIOp::create(
         b, loc, isOne, arith::ConstantIntOp::create(b, loc, b.getI1Type(), 1));
     if (failed(convertApart(overKeys, overQueries, apart, results, outputs)))

@@ -163,6 +163,36 @@ static Value turnOf(ReductionContext &ctx, const KeyTile &tile) {
   return before(ranges.lower, ranges.upper);
 }
 
+Value mlir::attn::queriesOfMiddle(OpBuilder &b, AggregateOp overQueries,
+                                  Value numQueries, Value numKeys,
+                                  const IRMapping &mapping) {
+  Location loc = overQueries.getLoc();
+  auto index = [&](int64_t value) -> Value {
+    return arith::ConstantIndexOp::create(b, loc, value);
+  };
+  Region &region = overQueries.getMask();
+  ::attn::MaskAnalysis analysis(region);
+  RegionCloner cloner(b);
+  ValueRange captures = overQueries.getCaptures();
+  for (auto [argument, capture] :
+       llvm::zip(region.getArguments().take_back(captures.size()), captures))
+    cloner.map(argument, mapping.lookup(capture));
+  KeyRangeProblem problem;
+  problem.numKeys = problem.limit = numQueries;
+  problem.mask = &analysis;
+  problem.uniform = [&](Value value) { return cloner.get(value); };
+  int64_t tile = overQueries.getScheduleAttr().getBlockQ();
+  Value first = arith::DivUIOp::create(b, loc, numKeys, index(2));
+  Value last = arith::AddIOp::create(b, loc, first, index(tile - 1));
+  problem.firstRow = first;
+  problem.lastRow = arith::MinSIOp::create(
+      b, loc, last, arith::SubIOp::create(b, loc, numKeys, index(1)));
+  KeyRanges ranges = emitKeyRanges(b, loc, problem);
+  // Where no query does, they end at 0.
+  Value count = arith::SubIOp::create(b, loc, ranges.upper, ranges.lower);
+  return arith::MaxSIOp::create(b, loc, count, index(0));
+}
+
 Value mlir::attn::finiteRows(ReductionContext &ctx, Value rows, Type element) {
   auto type = cast<tile::TileType>(rows.getType());
   auto finite = ctx.tileType(type.getRows(), type.getCols(), element);

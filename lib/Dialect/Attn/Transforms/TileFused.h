@@ -28,6 +28,10 @@ public:
 /// Why blocks of a GPU cannot take turns in the sums over keys; empty where
 /// they can. Of each row it takes key tiles from the first to some last one.
 std::string whyNoTurns(AggregateOp overKeys, AggregateOp overQueries);
+/// How many queries see the tile of keys in the middle of all, by the bounds of
+/// a mask that are the same for all heads.
+Value queriesOfMiddle(OpBuilder &b, AggregateOp overQueries, Value numQueries,
+                      Value numKeys, const IRMapping &mapping);
 /// Whether threads have all rows of a head, one after the other: sums in memory
 /// have an order.
 inline bool sumsHaveOrder(const ReductionContext &ctx) {

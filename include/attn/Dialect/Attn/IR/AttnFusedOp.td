@@ -61,8 +61,9 @@ def Attn_FusedOp : Attn_Op<"fused", [
     Arg<ConfinedAttr<I64Attr, [IntPositive]>, "Number of threads that share the "
         "work items, by which sizes tell whether one kernel runs.">:$threads,
     Arg<OptionalAttr<DenseI64ArrayAttr>, "Sizes that a GPU's one kernel is for: "
-        "so many queries and tiles of keys, of all heads, at least, and query "
-        "heads of a key head at most. All sizes if absent.">:$turn_sizes,
+        "so many queries and tiles of keys, of all heads, at least, query heads "
+        "of a key head at most, and queries at least that see the tile of keys "
+        "in the middle. All sizes if absent.">:$turn_sizes,
     Arg<OptionalAttr<Attn_ScheduleAttr>, "The schedule that the aggregate over "
         "queries has for other sizes, of which each of the two runs for "
         "itself; goes with `turn_sizes`.">:$two_kernels);

@@ -502,7 +502,8 @@ def AttnFuseGradientsPass : Pass<"attn-fuse-gradients", "::mlir::ModuleOp"> {
     which add nothing in memory. The blocks of the one kernel add
 
     - in turns, where the mask's bounds hold for all positions and rows have 64 or 128
-      channels. It is for sizes that gain by it (`turn_sizes`, measured); for others the
+      channels (of 128 under a window, where its bounds are numbers that all heads
+      share). It is for sizes that gain by it (`turn_sizes`, measured); for others the
       same plan has two kernels (`two_kernels`);
     - in any order, with `any_order`. The sum over keys may then also join one of two
       sums over queries, where rows of 192 channels leave no registers for both; the
