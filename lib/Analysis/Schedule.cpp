@@ -108,6 +108,12 @@ onchip::SharedDemand attn::computeDemand(const ScheduleProblem &problem,
     // The scores of each pair, and which of them are live.
     demand.exchange =
         sizes.blockQ * blockK * 4 * int64_t(problem.depths.size() + 1);
+  // Rows of warpgroups are folded by one lane each.
+  if (problem.hasThreshold && sizes.rows == MmaShape::warpgroup().m &&
+      blockK <= onchip::mostFolded)
+    demand.exchange = sizes.blockQ *
+                      onchip::foldColumns(blockK, problem.rowScalars) *
+                      int64_t(sizeof(float));
   // Which keys have a live element, exchanged between the warps.
   if (sizes.rows != MmaShape::warpgroup().m && !problem.wholeTiles)
     demand.exchange += roundUp(std::max<int64_t>(sizes.blockQ / sizes.rows, 1) *

@@ -41,10 +41,11 @@ void emulator::registerModels(DialectRegistry &registry) {
            tg::FragLoadOp, tg::FragStoreOp, tg::VecLoadOp, tg::VecStoreOp,
            tg::ExchangeOp, tg::FragFillOp, tg::FragCopyOp, tg::FragConvertOp,
            tg::FragPadOp, tg::FragColsOp, tg::MapOp, tg::ReduceOp, tg::ScanOp,
-           tg::AnyOp, tg::VecElementsOp, tg::MergeStatesOp, tg::MmaIssueOp,
-           tg::MmaWaitOp, tg::MmaSyncOp, tg::GlobalLoadOp, tg::GlobalStoreOp,
-           tg::GlobalReduceOp, tg::GlobalPrefetchOp, tg::GlobalStoreBitsOp,
-           tg::BlockTurnWaitOp, tg::BlockTurnPassOp>(context);
+           tg::AnyOp, tg::VecElementsOp, tg::MergeStatesOp, tg::FoldAboveOp,
+           tg::MmaIssueOp, tg::MmaWaitOp, tg::MmaSyncOp, tg::GlobalLoadOp,
+           tg::GlobalStoreOp, tg::GlobalReduceOp, tg::GlobalPrefetchOp,
+           tg::GlobalStoreBitsOp, tg::BlockTurnWaitOp, tg::BlockTurnPassOp>(
+        context);
   });
   registry.addExtension(+[](MLIRContext *context, scf::SCFDialect *) {
     attach<scf::ForOp, scf::WhileOp, scf::IfOp>(context);

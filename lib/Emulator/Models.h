@@ -81,6 +81,8 @@ LogicalResult emulate(tg::ScanOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::AnyOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::VecElementsOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::MergeStatesOp op, ProgramBuilder &b);
+// Folds.cpp
+LogicalResult emulate(tg::FoldAboveOp op, ProgramBuilder &b);
 // Products.cpp
 LogicalResult emulate(tg::MmaIssueOp op, ProgramBuilder &b);
 LogicalResult emulate(tg::MmaWaitOp op, ProgramBuilder &b);
@@ -106,6 +108,7 @@ OpCost costOf(tg::FragColsOp op, const TargetInfo &target);
 OpCost costOf(tg::MapOp op, const TargetInfo &target);
 OpCost costOf(tg::ReduceOp op, const TargetInfo &target);
 OpCost costOf(tg::ScanOp op, const TargetInfo &target);
+OpCost costOf(tg::FoldAboveOp op, const TargetInfo &target);
 OpCost costOf(tg::MmaIssueOp op, const TargetInfo &target);
 OpCost costOf(tg::MmaSyncOp op, const TargetInfo &target);
 OpCost costOf(tg::FragLoadOp op, const TargetInfo &target);

@@ -347,6 +347,46 @@ tile_gpu.kernel private @products(%O: memref<?xf32>) {
   tile_gpu.return
 }
 
+// Rows of a warpgroup are folded by a lane each, and the state that stays as it is has no
+// place of its own there.
+// CHECK-LABEL: kernel private @selection_of_group
+// CHECK: %[[SCRATCH:.*]] = tile_gpu.smem.alloc : <128x72xf32>
+// CHECK: %[[DOTS:.*]] = tile_gpu.frag.fill
+// CHECK: %[[MINE:.*]] = tile_gpu.smem.slice %[[SCRATCH]][%{{.*}}, %{{.*}}] : <128x72xf32> -> <64x72xf32>
+// CHECK: tile_gpu.fold_above %[[DOTS]], %[[MINE]] threshold(0) factor(1.250000e-01)
+// CHECK: ^bb0(%{{.*}}: i32, %[[KEY:.*]]: i32, %[[X:.*]]: f32, %[[BEST:.*]]: f32, %{{.*}}: f32, %[[SAME:.*]]: f32):
+// CHECK: %[[NEXT:.*]] = arith.maximumf %[[BEST]], %[[X]]
+// CHECK: %[[PLACE:.*]] = arith.sitofp %[[KEY]]
+// CHECK: tile_gpu.yield %[[NEXT]], %[[PLACE]], %[[SAME]]
+// CHECK: tile_gpu.global.store
+tile_gpu.kernel private @selection_of_group(%O: memref<?xf32>) {
+  tile_gpu.role "compute" warpgroups(2) {
+  ^bb0(%member: i32):
+    %c0 = arith.constant 0 : index
+    %none = arith.constant 0xFF800000 : f32
+    %one = arith.constant 1.0 : f32
+    %scale = arith.constant 0.125 : f32
+    %dots = tile.fill %one : f32 -> !tile.tile<64x64xf32>
+    %m = tile.fill %none : f32 -> !tile.tile<64x1xf32>
+    %s = tile.map ins(%dots : !tile.tile<64x64xf32>) {
+    ^bb0(%i: i32, %j: i32, %x: f32):
+      %y = arith.mulf %x, %scale : f32
+      tile.yield %y : f32
+    } -> !tile.tile<64x64xf32>
+    %r:3 = tile.fold scores(%s : !tile.tile<64x64xf32>)
+        states(%m, %m, %m : !tile.tile<64x1xf32>, !tile.tile<64x1xf32>, !tile.tile<64x1xf32>)
+        attributes {threshold = 0 : i64} {
+    ^bb0(%i: i32, %j: i32, %x: f32, %best: f32, %at: f32, %z: f32):
+      %next = arith.maximumf %best, %x : f32
+      %place = arith.sitofp %j : i32 to f32
+      tile.yield %next, %place, %z : f32, f32, f32
+    } -> !tile.tile<64x1xf32>, !tile.tile<64x1xf32>, !tile.tile<64x1xf32>
+    tile.store vector %r#0, %O[%c0] : !tile.tile<64x1xf32>, memref<?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+
 // What a later block loads is asked for in the tensor, by no tile.
 // CHECK-LABEL: tile_gpu.kernel @ahead
 // CHECK: tile_gpu.global.prefetch %{{.*}}[%{{.*}}, %{{.*}}, %{{.*}}] rows(32) columns(128) : memref<?x128x128xbf16>

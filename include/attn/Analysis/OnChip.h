@@ -28,6 +28,21 @@ namespace attn::onchip {
 /// A barrier in memory.
 constexpr int64_t barrierBytes = 8;
 
+/// What a row has in shared memory where keys above a threshold are folded by
+/// one lane of each row: `columns` scores, which are at most `mostFolded`, a
+/// word of bits of each of the four threads that share the row, and its states,
+/// by fours.
+constexpr int64_t mostFolded = 128;
+constexpr int64_t foldColumns(int64_t columns, int64_t states) {
+  constexpr int64_t words = 4, banks = 32;
+  int64_t result = columns + words + (states + words - 1) / words * words;
+  // Of columns that are no whole turns through the banks, those of neighbouring
+  // rows are a quarter of them apart.
+  while (columns % banks && result % (banks / 2) != banks / 4)
+    ++result;
+  return result;
+}
+
 /// A swizzle pattern repeats every 8 rows, where tiles must start; tensor
 /// copies of plain tiles ask for 128 bytes.
 constexpr int64_t tileAlignment(int64_t swizzle) {

@@ -361,8 +361,8 @@ LogicalResult KernelLowering::lowerOp(Operation *op) {
             FragFillOp, FragLoadOp, FragStoreOp, FragConvertOp, FragPadOp,
             FragColsOp, VecLoadOp, VecStoreOp, ScanOp, AnyOp, VecElementsOp,
             MmaIssueOp, MmaWaitOp, MmaSyncOp, MapOp, ReduceOp, MergeStatesOp,
-            GlobalLoadOp, GlobalPrefetchOp, GlobalStoreBitsOp, GlobalStoreOp,
-            GlobalReduceOp, BlockTurnWaitOp, BlockTurnPassOp>(
+            FoldAboveOp, GlobalLoadOp, GlobalPrefetchOp, GlobalStoreBitsOp,
+            GlobalStoreOp, GlobalReduceOp, BlockTurnWaitOp, BlockTurnPassOp>(
           [&](auto o) { return lower(*this, o); })
       .Default([&](Operation *o) {
         if (isa<memref::MemRefDialect>(o->getDialect()))

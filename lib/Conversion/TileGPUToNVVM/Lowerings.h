@@ -117,6 +117,8 @@ LogicalResult lower(KernelContext &k, tg::ScanOp op);
 LogicalResult lower(KernelContext &k, tg::AnyOp op);
 LogicalResult lower(KernelContext &k, tg::VecElementsOp op);
 LogicalResult lower(KernelContext &k, tg::MergeStatesOp op);
+// FoldAbove.cpp: keys one by one.
+LogicalResult lower(KernelContext &k, tg::FoldAboveOp op);
 
 /// One value for each input of a scan or a reduction.
 using State = llvm::SmallVector<Value, 2>;

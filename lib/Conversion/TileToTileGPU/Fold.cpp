@@ -16,6 +16,10 @@
 // most such keys has are enough for all rows of a warp. Late keys come alone,
 // so that a turn for each of them would do most of its work for nothing.
 //
+// Of warpgroups, a row of whose tile has at most as many keys as its four
+// threads have bits in a word each, rows are folded by one lane each, with
+// scores, bits and states in shared memory (tile_gpu.fold_above).
+//
 // Elements are compared before they are multiplied by the score's factor, with
 // a number of each row that is known to let in what the threshold does.
 //
@@ -156,6 +160,10 @@ struct ThresholdFold {
   SmallVector<Value> takePart(Value part, int64_t first, ArrayRef<Value> states,
                               Value &floor, Slots &slots);
   SmallVector<Value> build(ArrayRef<Value> initial);
+  unsigned countChanged();
+  bool isByLanes(ArrayRef<Value> states);
+  SmallVector<Value> buildByLanes(ArrayRef<Value> states,
+                                  function_ref<Value(int64_t)> scratch);
 };
 } // namespace
 
@@ -478,6 +486,59 @@ SmallVector<Value> ThresholdFold::build(ArrayRef<Value> initial) {
   });
 }
 
+/// How many states the body changes.
+unsigned ThresholdFold::countChanged() {
+  Block &body = op.getBody().front();
+  ValueRange old = body.getArguments().drop_front(3);
+  return llvm::count_if(
+      llvm::zip(body.getTerminator()->getOperands(), old),
+      [](auto pair) { return std::get<0>(pair) != std::get<1>(pair); });
+}
+
+/// Whether each row can be folded by a lane.
+bool ThresholdFold::isByLanes(ArrayRef<Value> states) {
+  auto type = cast<FragType>(scores.getType());
+  Block &body = op.getBody().front();
+  return type.getScope() == Scope::Warpgroup &&
+         type.getLayout() == Layout::Acc && !type.isHalf() &&
+         type.getCols() <= ::attn::onchip::mostFolded &&
+         body.getTerminator()->getOperand(threshold) !=
+             body.getArgument(3 + threshold) &&
+         llvm::all_of(states, [](Value state) {
+           return cast<VecType>(state.getType())
+                      .getElementType()
+                      .getIntOrFloatBitWidth() == 32;
+         });
+}
+
+SmallVector<Value>
+ThresholdFold::buildByLanes(ArrayRef<Value> states,
+                            function_ref<Value(int64_t)> scratch) {
+  findFactor();
+  maskScores();
+  auto type = cast<FragType>(scores.getType());
+  Value tile =
+      scratch(::attn::onchip::foldColumns(type.getCols(), countChanged()));
+  auto fold = FoldAboveOp::create(
+      b, loc, TypeRange(ValueRange(states).getTypes()), scores, tile, states,
+      b.getI64IntegerAttr(threshold), b.getF32FloatAttr(factor));
+  OpBuilder::InsertionGuard guard(b);
+  Block &body = op.getBody().front();
+  SmallVector<Type> types(body.getArgumentTypes());
+  Block *block = b.createBlock(&fold.getBody(), {}, types,
+                               SmallVector<Location>(types.size(), loc));
+  IRMapping mapping;
+  mapping.map(body.getArguments(), block->getArguments());
+  for (Operation &inside : body.without_terminator())
+    b.clone(inside, mapping);
+  YieldOp::create(b, loc,
+                  llvm::map_to_vector(body.getTerminator()->getOperands(),
+                                      [&](Value value) {
+                                        return mapping.lookupOrDefault(value);
+                                      }));
+  return SmallVector<Value>(fold.getResults());
+}
+
 LogicalResult ComputeLowering::lowerThresholdFold(tile::FoldOp op,
                                                   unsigned threshold) {
   Value scores = get(op.getScores().front());
@@ -503,7 +564,17 @@ LogicalResult ComputeLowering::lowerThresholdFold(tile::FoldOp op,
                      op.getLive() ? get(op.getLive()) : Value(),
                      each(b.getI32Type()),
                      each(b.getF32Type())};
-  for (auto [result, lowered] : llvm::zip(op.getResults(), fold.build(initial)))
+  SmallVector<Value> folded;
+  if (fold.isByLanes(initial))
+    folded = fold.buildByLanes(initial, [&](int64_t columns) {
+      return scratch(0,
+                     tile::TileType::get(b.getContext(), type.getRows(),
+                                         columns, b.getF32Type()),
+                     op.getLoc());
+    });
+  else
+    folded = fold.build(initial);
+  for (auto [result, lowered] : llvm::zip(op.getResults(), folded))
     set(result, lowered);
   return success();
 }

@@ -214,3 +214,47 @@ tile_gpu.kernel @factors(%q: !q, %n: i32, %init: !o, %out: memref<?x?xf32>) {
   }
   tile_gpu.return
 }
+
+// -----
+
+// Keys go back behind the product that reads them, and not behind the fold of its scores.
+// CHECK-LABEL: kernel @fold
+// CHECK: tile_gpu.mma.wait
+// CHECK-NEXT: tile_gpu.ring.release
+// CHECK: tile_gpu.fold_above
+// CHECK-NOT: tile_gpu.ring.release
+!fq = !tile_gpu.smem<64x64xbf16 swizzle 128>
+!fk_ring = !tile_gpu.ring<2, 32x64xbf16 swizzle 128>
+tile_gpu.kernel @fold(%q: !fq, %n: i32, %out: memref<?xf32>)
+    attributes {schedule = #attn.schedule<block_q = 64, rows = 64, block_k = 32>} {
+  %c0 = arith.constant 0 : i32
+  %c1 = arith.constant 1 : i32
+  %zero = arith.constant 0.0 : f32
+  %k = tile_gpu.ring.create tma consumers(4) : !fk_ring
+  %scratch = tile_gpu.smem.alloc : !tile_gpu.smem<64x40xf32>
+  tile_gpu.role "load" warps(1) {
+  ^bb0(%warp: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.role "compute" warpgroups(1) {
+  ^bb0(%wg: i32):
+    %first = tile_gpu.frag.fill %zero : f32 -> !tile_gpu.vec<64xf32, row>
+    %r = scf.for %i = %c0 to %n step %c1 iter_args(%most = %first) -> (!tile_gpu.vec<64xf32, row>) : i32 {
+      %ks = tile_gpu.ring.wait %k[%i] : !fk_ring
+      %kt = tile_gpu.smem.transpose %ks : !tile_gpu.smem<32x64xbf16 swizzle 128>
+      %qk = tile_gpu.mma.issue %q, %kt : !fq, !tile_gpu.smem<64x32xbf16 swizzle 128 transposed> -> !tile_gpu.token<64x32xf32>
+      %s = tile_gpu.mma.wait %qk pending(0) : !tile_gpu.token<64x32xf32>
+      %next = tile_gpu.fold_above %s, %scratch threshold(0) factor(1.0)
+          states(%most : !tile_gpu.vec<64xf32, row>) {
+      ^bb1(%a: i32, %j: i32, %x: f32, %best: f32):
+        %z = arith.maximumf %best, %x : f32
+        tile_gpu.yield %z : f32
+      } : !tile_gpu.frag<64x32xf32, acc>, !tile_gpu.smem<64x40xf32> -> !tile_gpu.vec<64xf32, row>
+      tile_gpu.ring.release %k[%i] : !fk_ring
+      scf.yield %next : !tile_gpu.vec<64xf32, row>
+    }
+    tile_gpu.global.store %r, %out[%c0] : !tile_gpu.vec<64xf32, row>, memref<?xf32>
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}

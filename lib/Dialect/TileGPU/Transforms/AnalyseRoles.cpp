@@ -716,6 +716,20 @@ SmemType RolesPlan::getMergedTile(MLIRContext *context) const {
                        /*transposed=*/false);
 }
 
+/// What convert-tile-to-tile-gpu takes for keys above a threshold.
+static int64_t foldBytes(tile::FoldOp fold, int64_t rows) {
+  int64_t columns =
+      cast<tile::TileType>(fold.getScores()[0].getType()).getCols();
+  Block &body = fold.getBody().front();
+  ValueRange old = body.getArguments().take_back(fold.getStates().size());
+  int64_t states = llvm::count_if(
+      llvm::zip(body.getTerminator()->getOperands(), old),
+      [](auto pair) { return std::get<0>(pair) != std::get<1>(pair); });
+  if (columns > ::attn::onchip::mostFolded)
+    return 0;
+  return rows * ::attn::onchip::foldColumns(columns, states) * sizeof(float);
+}
+
 ::attn::onchip::SharedDemand tile_gpu::sharedDemand(tile::KernelOp kernel,
                                                     const RolesPlan &plan) {
   ::attn::onchip::SharedDemand demand;
@@ -739,6 +753,7 @@ SmemType RolesPlan::getMergedTile(MLIRContext *context) const {
   for (SmemType tile : plan.columns.tiles)
     demand.columns += llvm::alignTo(
         tile.getBytes(), ::attn::onchip::tileAlignment(tile.getSwizzle()));
+  int64_t folds = 0;
   kernel.walk([&](Operation *op) {
     if (auto store = dyn_cast<tile::StoreOp>(op)) {
       // tile-gpu-stage-epilogue wants this much for results of 16 bits.
@@ -749,7 +764,10 @@ SmemType RolesPlan::getMergedTile(MLIRContext *context) const {
     } else if (auto dot = dyn_cast<tile::DotOp>(op); dot && dot.getRamp()) {
       demand.ramp = ::attn::onchip::rampBytes(
           rampType(kernel.getContext(), dot.getType().getCols()).getBytes());
+    } else if (auto fold = dyn_cast<tile::FoldOp>(op); fold && !plan.isHalf()) {
+      folds = std::max(folds, foldBytes(fold, plan.blockQ));
     }
   });
+  demand.exchange += folds;
   return demand;
 }

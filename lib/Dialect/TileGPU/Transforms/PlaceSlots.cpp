@@ -16,6 +16,8 @@
 //
 // (Measured: docs/performance/gpu-gradients.md, "One kernel with five
 // products".)
+//
+// Nor does a step keep keys while it folds scores one by one.
 //===----------------------------------------------------------------------===//
 
 #include "OrderStep.h"
@@ -80,7 +82,26 @@ static void releaseEarly(RingReleaseOp release) {
   release->moveAfter(last);
 }
 
+/// Whether products alone read a slot.
+static bool readByProducts(Value tile) {
+  return llvm::all_of(tile.getUsers(), [](Operation *user) {
+    return isa<MmaIssueOp>(user) || (isa<SmemTransposeOp, SmemSliceOp>(user) &&
+                                     readByProducts(user->getResult(0)));
+  });
+}
+
+static void releaseBeforeFold(FoldAboveOp fold) {
+  Block *block = fold->getBlock();
+  for (auto slot : llvm::to_vector(block->getOps<RingWaitOp>()))
+    if (RingReleaseOp release = releaseOf(slot, *block);
+        release && fold->isBeforeInBlock(release) &&
+        release.getAfter().empty() &&
+        llvm::all_of(slot.getTiles(), readByProducts))
+      releaseEarly(release);
+}
+
 void tile_gpu::placeSlots(KernelOp kernel) {
+  kernel.walk(releaseBeforeFold);
   llvm::SetVector<Block *> blocks;
   kernel.walk([&](ExchangeOp exchange) {
     if (isShortStep(exchange.getValue().getType().getCols()))

@@ -10,6 +10,7 @@
 
 include "attn/Dialect/TileGPU/IR/TileGPUBarrierOps.td"
 include "attn/Dialect/TileGPU/IR/TileGPUComputeOps.td"
+include "attn/Dialect/TileGPU/IR/TileGPUFoldOps.td"
 include "attn/Dialect/TileGPU/IR/TileGPUProductOps.td"
 include "mlir/IR/SymbolInterfaces.td"
 

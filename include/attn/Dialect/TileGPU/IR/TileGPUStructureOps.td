@@ -381,7 +381,7 @@ def TileGPU_DrawNextOp : TileGPU_Op<"draw_next", []> {
 def TileGPU_YieldOp : TileGPU_Op<"yield", [
     Pure, Terminator, ReturnLike, ParentOneOf<["SmemMapOp", "SmemTurnOp",
       "RoleOp", "SchedulerOp", "ForeachOp", "MapOp", "ReduceOp",
-      "ScanOp", "MergeStatesOp"]>]> {
+      "ScanOp", "MergeStatesOp", "FoldAboveOp"]>]> {
   let summary = "Ends a body with its values";
   let arguments = (ins
     Arg<Variadic<AnyType>, "The values of the body, as the enclosing operation "
