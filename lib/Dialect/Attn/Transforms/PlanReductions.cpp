@@ -13,7 +13,6 @@
 #include "KeyLists.h"
 #include "PlanBuilder.h"
 #include "StateUses.h"
-#include "TileBlock.h"
 #include "TileCaptures.h"
 #include "TileFused.h"
 #include "TileWarps.h"
@@ -275,33 +274,6 @@ static ScheduleAttr scheduleOfKernel(ReductionOpInterface op, bool isListed,
   return decided;
 }
 
-/// Heads of a section, where blocks would divide several times to find it, one
-/// division behind the other, ahead of all that they do; else null. Of kernels
-/// that read lists: others gain nothing by it (measured: docs/performance).
-Value PlanBuilder::sectionOf(ReductionOpInterface op, Value batches,
-                             Value heads) {
-  ScheduleAttr schedule = op.getScheduleAttribute();
-  if (target.isCpu() || schedule.getSection() <= 1 ||
-      !schedule.getSectionKeys() || op.hasOwnSizes() ||
-      schedule.getOrder() != WorkOrder::longest_first ||
-      !op.getQuerySource().hasBatch())
-    return {};
-  Location loc = op.getLoc();
-  Value key = mapping.lookup(op.getKeyOperands().front());
-  auto divide = [&](Value x, Value y) -> Value {
-    return arith::DivUIOp::create(b, loc, x, y);
-  };
-  auto atLeastOne = [&](Value x) -> Value {
-    return arith::MaxSIOp::create(b, loc, x, index(1, loc));
-  };
-  Value keyHeads =
-      memref::DimOp::create(b, loc, key, op.getKeySource().headDim());
-  SectionSizes sizes = {memref::DimOp::create(b, loc, key, 2),
-                        atLeastOne(divide(heads, atLeastOne(keyHeads))),
-                        arith::MulIOp::create(b, loc, batches, heads)};
-  return findSection(b, loc, schedule, sizes, divide);
-}
-
 LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
                                        Value batches, Value heads,
                                        Value numTiles, ValueRange outputs,
@@ -319,36 +291,29 @@ LogicalResult PlanBuilder::convertRows(ReductionOpInterface op, MonoidOp monoid,
                   measureDistances(op, monoid, batches, heads, extra);
   size_t firstTurned = extra.size();
   bool turnsQueries = turnedQueries && packedQueries.empty();
-  if (turnsQueries)
-    extra.push_back(turnedQueries);
-  if (turnedKeys)
-    extra.push_back(turnedKeys);
-  size_t sectionAt = extra.size();
   Value section = isListed && packedQueries.empty()
                       ? sectionOf(op, batches, heads)
                       : Value();
-  if (section)
-    extra.push_back(section);
+  for (Value one :
+       {turnsQueries ? turnedQueries : Value(), turnedKeys, section})
+    if (one)
+      extra.push_back(one);
   auto fillIn = [&](ReductionContext &builder, Kernel &kernel,
                     bool readsBits = true) {
     for (auto [i, operand] : llvm::enumerate(kernel.operands))
       builder.bind(operand, kernel.func.getArgument(i));
     if (isListed)
       builder.lists = listsOf(ArrayRef(kernel.extra).take_front(firstView));
-    if (!readsBits)
-      builder.lists.bits = {};
+    builder.lists.bits = readsBits ? builder.lists.bits : Value();
     builder.packsHeads = !packedQueries.empty();
     llvm::append_range(
         builder.packedQueries,
         ArrayRef(kernel.extra).slice(firstView, packedQueries.size()));
-    if (measures)
-      builder.farDistances = kernel.extra[distancesAt];
-    if (turnsQueries)
-      builder.turnedQueries = kernel.extra[firstTurned];
-    if (turnedKeys)
-      builder.turnedKeys = kernel.extra[firstTurned + turnsQueries];
-    if (section)
-      builder.section = kernel.extra[sectionAt];
+    builder.farDistances = measures ? kernel.extra[distancesAt] : Value();
+    const Value *next = kernel.extra.begin() + firstTurned;
+    builder.turnedQueries = turnsQueries ? *next++ : Value();
+    builder.turnedKeys = turnedKeys ? *next++ : Value();
+    builder.section = section ? *next : Value();
     ArrayRef<Value> results = takeMarks(builder, kernel.outputs, marks);
     return buildReduction(builder, results, kernel.extra[0], kernel.block);
   };

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "PlanBuilder.h"
+#include "TileBlock.h"
 #include "TileDistances.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 
@@ -114,4 +115,31 @@ ArrayRef<Value> PlanBuilder::takeMarks(ReductionContext &builder,
   (marks == Marks::written ? builder.marksOut : builder.marksIn) =
       outputs.back();
   return outputs.drop_back();
+}
+
+/// Heads of a section, where blocks would divide several times to find it, one
+/// division behind the other, ahead of all that they do; else null. Of kernels
+/// that read lists: others gain nothing by it (measured: docs/performance).
+Value PlanBuilder::sectionOf(ReductionOpInterface op, Value batches,
+                             Value heads) {
+  ScheduleAttr schedule = op.getScheduleAttribute();
+  if (target.isCpu() || schedule.getSection() <= 1 ||
+      !schedule.getSectionKeys() || op.hasOwnSizes() ||
+      schedule.getOrder() != WorkOrder::longest_first ||
+      !op.getQuerySource().hasBatch())
+    return {};
+  Location loc = op.getLoc();
+  Value key = mapping.lookup(op.getKeyOperands().front());
+  auto divide = [&](Value x, Value y) -> Value {
+    return arith::DivUIOp::create(b, loc, x, y);
+  };
+  auto atLeastOne = [&](Value x) -> Value {
+    return arith::MaxSIOp::create(b, loc, x, index(1, loc));
+  };
+  Value keyHeads =
+      memref::DimOp::create(b, loc, key, op.getKeySource().headDim());
+  SectionSizes sizes = {memref::DimOp::create(b, loc, key, 2),
+                        atLeastOne(divide(heads, atLeastOne(keyHeads))),
+                        arith::MulIOp::create(b, loc, batches, heads)};
+  return findSection(b, loc, schedule, sizes, divide);
 }
