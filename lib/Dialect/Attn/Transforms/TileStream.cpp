@@ -395,21 +395,21 @@ static void fetchLate(ReductionContext &ctx) {
     ctx.kernel.setScheduleAttr(decided.withFetch(Fetch::late));
 }
 
-/// Whether steps are so short that the next work tile is fetched late where one
-/// end of its keys takes long to find; where both do, it is at any rate. Those
-/// of 128 columns are, and those of 64 with one product and up to three
-/// warpgroups (measured: docs/performance/gpu.md, "The order of a step").
-static bool stepsAreShort(ReductionContext &ctx) {
-  constexpr int64_t mostGroups = 3;
-  bool isSmall =
-      ctx.schedule.getBlockQ() <= mostGroups * ctx.schedule.getRows() &&
-      ctx.reduction.getQueryOperands().size() == 1;
-  auto isShort = [&](Value tensor) {
-    int64_t columns = cast<ShapedType>(tensor.getType()).getShape().back();
-    return columns == 128 || (columns == 64 && isSmall);
+/// Whether the next work tile is fetched late where the ends of its keys take
+/// long to find: one end for keys and values of 128 columns, both for all but
+/// those of 64 with one product, whose steps are in another order by then
+/// (measured: docs/performance/gpu.md, "The order of a step").
+static bool fetchesLate(ReductionContext &ctx, bool isWindow) {
+  auto areAll = [&](int64_t columns) {
+    auto fits = [&](Value tensor) {
+      return cast<ShapedType>(tensor.getType()).getShape().back() == columns;
+    };
+    return llvm::all_of(ctx.reduction.getKeyOperands(), fits) &&
+           llvm::all_of(ctx.reduction.getValueOperands(), fits);
   };
-  return llvm::all_of(ctx.reduction.getKeyOperands(), isShort) &&
-         llvm::all_of(ctx.reduction.getValueOperands(), isShort);
+  if (isWindow)
+    return !areAll(64) || ctx.reduction.getQueryOperands().size() > 1;
+  return ctx.mask && ctx.mask->facts().endDiffersByRow && areAll(128);
 }
 
 /// What scores add of pairs that are far apart, on one side: what one of them
@@ -477,8 +477,7 @@ SmallVector<Value> mlir::attn::streamKeys(ReductionContext &ctx,
   };
   if (!isPeeled || !ranges.coreLower || !pipelined(ctx))
     return stream(ranges);
-  if (isWindow ||
-      (problem.mask && ctx.mask->facts().endDiffersByRow && stepsAreShort(ctx)))
+  if (fetchesLate(ctx, isWindow))
     fetchLate(ctx);
   auto streamPeeled = [&]() -> SmallVector<Value> {
     if (!ctx.linear.applies)
