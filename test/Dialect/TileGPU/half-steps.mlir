@@ -4,7 +4,7 @@
 
 // A window: both ends of the keys are bounds of the rows. Each warpgroup finds
 // out whether it sees the second half of its first tile alone, and the first half
-// of its last one.
+// of its last one. Turns of products have no such steps.
 
 !t = tensor<?x?x?x128xbf16>
 module attributes {attn.target = "sm_90a"} {
@@ -92,7 +92,8 @@ module attributes {attn.target = "sm_90a"} {
 // CHECK: tile_gpu.reduce ins(%{{.*}} : !tile_gpu.vec<64xf32, row, partial>)
 func.func @window(%q: !t, %k: !t, %v: !t, %w: i32) -> !t {
   %o = attn.attention queries(%q : !t) keys(%k : !t) values(%v : !t) window_left(%w)
-      {causal = #attn.causal<bottom_right>} -> !t
+      {causal = #attn.causal<bottom_right>,
+       schedule = #attn.schedule<block_q = 128, rows = 64, block_k = 128, loop = peeled, order = longest_first>} -> !t
   return %o : !t
 }
 
