@@ -7,6 +7,7 @@
 
 #include "attn/Analysis/SizeClass.h"
 #include "ScheduleRules.h"
+#include "attn/Analysis/Schedule.h"
 
 #include <algorithm>
 
@@ -254,4 +255,10 @@ bool SizeCondition::meets(const SizeCondition &other) const {
   return rows.meets(other.rows) && keys.meets(other.keys) &&
          heads.meets(other.heads) && group.meets(other.group) &&
          blocks.meets(other.blocks);
+}
+
+std::optional<ShortParts> attn::boundShortParts(int64_t columns) {
+  if (columns > gpuKeyColumns)
+    return std::nullopt;
+  return ShortParts{mostShortParts, gpuManyPartKeys};
 }

@@ -34,6 +34,7 @@
 #include "attn/Analysis/OnChip.h"
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -230,6 +231,14 @@ ScheduleProblem packHeads(ScheduleProblem problem);
 /// it goes, and the least keys of a part.
 int64_t blocksAtOnce(int64_t rows, const TargetInfo &target);
 int64_t leastPartKeys(const TargetInfo &target);
+
+/// Where heads share keys of `columns`, with their values: the most parts of
+/// any keys, and the least keys of a part of more. What combines states takes
+/// longer then than they save.
+struct ShortParts {
+  int64_t most, keysOfMore;
+};
+std::optional<ShortParts> boundShortParts(int64_t columns);
 
 /// Whether row blocks of `rows` are columns of a warp's products, and the warps
 /// of a block have keys of their own of each tile, which has so many at most.

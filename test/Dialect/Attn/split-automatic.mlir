@@ -13,7 +13,12 @@
 // CHECK:         %[[WANTED:.*]] = arith.divui %[[AT_ONCE]], %[[SOME]]
 // CHECK:         %[[KEYS:.*]] = tensor.dim %[[K]]
 // CHECK:         %[[LEAST:.*]] = arith.constant 128 : index
-// CHECK:         %[[MOST:.*]] = arith.divui %[[KEYS]], %[[LEAST]]
+// CHECK:         %[[ALL:.*]] = arith.divui %[[KEYS]], %[[LEAST]]
+// CHECK:         %[[SIXTEEN:.*]] = arith.constant 16 : index
+// CHECK:         %[[SHORT:.*]] = arith.minui %[[ALL]], %[[SIXTEEN]]
+// CHECK:         %[[LONG:.*]] = arith.constant 512 : index
+// CHECK:         %[[MORE:.*]] = arith.divui %[[KEYS]], %[[LONG]]
+// CHECK:         %[[MOST:.*]] = arith.maxui %[[SHORT]], %[[MORE]]
 // CHECK:         %[[FEW:.*]] = arith.minui %[[WANTED]], %[[MOST]]
 // CHECK:         %[[N:.*]] = arith.maxui %[[FEW]]
 // CHECK:         %[[P:.*]]:3 = attn.partial @softmax

@@ -11,7 +11,10 @@
 // CHECK:         %[[PAGES:.*]] = tensor.dim %[[TABLE]]
 // CHECK:         %[[KEYS:.*]] = arith.muli %[[PAGES]], %[[ROWS]]
 // CHECK:         %[[LEAST:.*]] = arith.constant 128 : index
-// CHECK:         %[[MOST:.*]] = arith.divui %[[KEYS]], %[[LEAST]]
+// CHECK:         %[[ALL:.*]] = arith.divui %[[KEYS]], %[[LEAST]]
+// CHECK:         %[[SHORT:.*]] = arith.minui %[[ALL]]
+// CHECK:         arith.divui %[[KEYS]]
+// CHECK:         %[[MOST:.*]] = arith.maxui %[[SHORT]]
 // CHECK:         arith.minui %{{.*}}, %[[MOST]]
 // CHECK:         %[[N:.*]] = arith.maxui
 // CHECK:         attn.partial @softmax

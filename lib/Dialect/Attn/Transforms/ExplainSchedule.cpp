@@ -13,6 +13,7 @@
 #include "attn/Analysis/MaskAnalysis.h"
 #include "attn/Analysis/ScheduleTable.h"
 #include "llvm/Support/FormatVariadic.h"
+#include <numeric>
 
 using namespace mlir;
 using namespace mlir::attn;
@@ -238,12 +239,22 @@ static std::string describeParts(const ExplainedChoice &choice,
   const ::attn::SplitChoice &splits = choice.splits;
   std::string text;
   bool isCounted = choice.schedule.getSplits() == ScheduleAttr::automaticSplits;
-  if (isCounted && !choice.problem.cuts)
-    text = llvm::formatv(
-        "parts: as many as make {0} blocks, of at least {1} keys\n",
-        ::attn::blocksAtOnce(choice.schedule.getRows(),
-                             choice.schedule.getBlockV(), target),
-        ::attn::leastPartKeys(target));
+  if (isCounted && !choice.problem.cuts) {
+    text =
+        llvm::formatv("parts: as many as make {0} blocks, of at least {1} keys",
+                      ::attn::blocksAtOnce(choice.schedule.getRows(),
+                                           choice.schedule.getBlockV(), target),
+                      ::attn::leastPartKeys(target));
+    const ::attn::ScheduleProblem &problem = choice.problem;
+    int64_t columns =
+        std::reduce(problem.channels.begin(), problem.channels.end(),
+                    problem.depths.empty() ? 0 : problem.depths.front());
+    if (auto bound = ::attn::boundShortParts(columns);
+        bound && choice.schedule.getPackHeads())
+      text += llvm::formatv(", more than {0} of at least {1}", bound->most,
+                            bound->keysOfMore);
+    text += "\n";
+  }
   if (!splits.reason.empty() && (splits.splits == 0 || !isCounted))
     text += "splits: " +
             (splits.splits ? std::to_string(splits.splits)

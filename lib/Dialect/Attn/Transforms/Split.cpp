@@ -62,7 +62,8 @@ static SmallVector<Type> stateTypes(AggregateOp op, MonoidOp monoid,
 }
 
 /// As many parts as there are blocks at once for those of rows, of
-/// `leastPartKeys` keys or more.
+/// `leastPartKeys` keys or more; of short ones no more than take less time to
+/// combine than they save.
 static Value countParts(OpBuilder &b, AggregateOp op,
                         const ::attn::TargetInfo &target) {
   Location loc = op.getLoc();
@@ -92,8 +93,21 @@ static Value countParts(OpBuilder &b, AggregateOp op,
       index(::attn::blocksAtOnce(schedule.getRows(), schedule.getBlockV(),
                                  target)),
       arith::MaxUIOp::create(b, loc, blocks, one));
-  Value most = arith::DivUIOp::create(b, loc, countKeys(b, op),
+  Value keys = countKeys(b, op);
+  Value most = arith::DivUIOp::create(b, loc, keys,
                                       index(::attn::leastPartKeys(target)));
+  auto columns = [](Value tensor) {
+    return cast<ShapedType>(tensor.getType()).getShape().back();
+  };
+  int64_t width = columns(key);
+  for (Value value : op.getValues())
+    width += columns(value);
+  auto bound = ::attn::boundShortParts(width);
+  if (schedule.getPackHeads() && bound) {
+    Value few = arith::MinUIOp::create(b, loc, most, index(bound->most));
+    Value many = arith::DivUIOp::create(b, loc, keys, index(bound->keysOfMore));
+    most = arith::MaxUIOp::create(b, loc, few, many);
+  }
   return arith::MaxUIOp::create(
       b, loc, arith::MinUIOp::create(b, loc, wanted, most), one);
 }
