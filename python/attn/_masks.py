@@ -20,6 +20,8 @@ _MOST_TABLES = 8
 
 def _text(name, value):
     """The text of a region, or None."""
+    if isinstance(value, str) and not value.strip():
+        fail("%s to be the text of a region in MLIR" % name, "nothing")
     if value is None or isinstance(value, str):
         return value
     if callable(value):
@@ -40,7 +42,10 @@ def _encode(name, text):
         return None
     if "\0" in text:
         fail("%s to be text" % name, "one with a zero byte")
-    return text.encode()
+    try:
+        return text.encode()
+    except UnicodeEncodeError as error:
+        fail("%s to be text that UTF-8 has" % name, "%a" % text[error.start])
 
 
 def set_functions(call, score_mod, mask, mask_mod, captures, block_mask):
@@ -51,7 +56,7 @@ def set_functions(call, score_mod, mask, mask_mod, captures, block_mask):
     if isinstance(mask, str):
         if text is not None:
             fail("the text of a mask as mask or as mask_mod", "both")
-        text, mask = mask, None
+        text, mask = _text("mask", mask), None
     call.captures = {}
     if captures is not None:
         if not isinstance(captures, dict) or not all(

@@ -160,11 +160,18 @@ static Setter setInteger(const char *key, int64_t &field, int64_t min,
   };
 }
 
-static Setter setNumber(const char *key, std::optional<double> &field) {
+static bool isFinite(double x) { return std::isfinite(x); }
+static bool isPositive(double x) { return x > 0; }
+
+/// `fits` and `what` it fits: which numbers there may be, if not all.
+static Setter setNumber(const char *key, std::optional<double> &field,
+                        bool (*fits)(double) = nullptr, const char *what = "") {
   return [=, &field](const std::string &text) -> Status {
     auto value = parseNumber(key, text);
     if (!value)
       return value.takeFailure();
+    if (fits && !fits(*value))
+      return fail(std::string(key) + " to be " + what, text);
     field = *value;
     return success();
   };
@@ -272,8 +279,8 @@ static Result<AttentionSpec> parseSpec(const std::string &text) {
       {"layout", setChoice("layout", spec.layout, {"bhsd", "bshd", "sbhd"})},
       {"alibi", setChoice("alibi", spec.alibi, {"h", "bh"})},
       {"precision", setChoice("precision", spec.precision, {"ieee", "tf32"})},
-      {"scale", setNumber("scale", spec.scale)},
-      {"softcap", setNumber("softcap", spec.softcap)},
+      {"scale", setNumber("scale", spec.scale, isFinite, "finite")},
+      {"softcap", setNumber("softcap", spec.softcap, isPositive, "positive")},
       {"dropout", setNumber("dropout", spec.dropout)},
       {"dropout_rng",
        [&](const std::string &value) -> Status {
