@@ -7,19 +7,16 @@ SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
 """
 
 import os
-import re
 import sys
 
 import ml_dtypes
 import numpy as np
 
 import attn
+from Inputs import one_kernel
 
 rng = np.random.default_rng(5)
-text, count = re.subn(
-    r"} {turn_sizes = array<[^>]*>, two_kernels = #attn\.schedule<[^>]*>}",
-    "}", open(sys.argv[1]).read())
-assert count == 3, count
+text = one_kernel.read(sys.argv[1], 3)
 
 
 def gradients(q, k, v, do, live, cap):
