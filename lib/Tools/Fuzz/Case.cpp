@@ -334,6 +334,7 @@ bool fuzz::isRefusedSchedule(const Kernel &k, const std::string &message) {
          (message.find("smaller tiles") != std::string::npos ||
           message.find("expected rows = 16 or more") != std::string::npos ||
           message.find("multiple of 16 rows") != std::string::npos ||
+          message.find("not those of warpgroups") != std::string::npos ||
           message.find("registers of live fragments") != std::string::npos);
 }
 

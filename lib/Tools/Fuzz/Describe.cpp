@@ -64,6 +64,7 @@ std::string fuzz::describe(const Kernel &k) {
                                      : std::string("/") + k.schedule->turns) +
         (k.schedule->packHeads ? "/packs-heads" : "") +
         (k.schedule->turnsInside ? "/turns-inside" : "") +
+        (k.schedule->pairs.empty() ? "" : "/" + k.schedule->pairs) +
         (k.schedule->cluster > 1
              ? "/cluster-" + std::to_string(k.schedule->cluster)
              : "");

@@ -41,6 +41,11 @@ double drawMaskValue(Random &random, DType dtype);
 void fillPattern(Random &random, const Tensor &tensor, double masked,
                  double live);
 
+/// The same of the family `pairs`: padding, documents, chapters, rows of
+/// lengths of their own, blocks, bands, rows without a key.
+void fillOfPairs(Random &random, const Tensor &tensor, double masked,
+                 double live);
+
 /// Turns dimensions around, and lets others repeat.
 void bendLayout(Random &random, Tensor &tensor);
 

@@ -41,6 +41,13 @@ void InstanceMaker::chooseSizes() {
             : random.range(
                   1, few ? std::min<int64_t>(70, k.schedule->blockQ - 1) : 70);
   }
+  // Several tiles of rows and of keys.
+  if (k.family == Family::Pairs && random.chance(0.8)) {
+    to.hk = random.pick<int64_t>({1, 1, 2});
+    group = random.pick<int64_t>({1, 1, 2, 4});
+    to.sq = random.range(packsHeads() ? 1 : 65, 300);
+    to.sk = random.chance(0.4) ? to.sq : random.range(65, 300);
+  }
   // The oracle takes its time: a bound on multiplications.
   const int64_t limit = 9000000;
   auto work = [&] {

@@ -105,7 +105,14 @@ Tensor InstanceMaker::makeBroadcast(const BroadcastForm &form,
   std::vector<int64_t> sizes;
   for (int i = 0; i < form.rank; ++i)
     sizes.push_back(form.one[i] ? 1 : full[4 - form.rank + i]);
-  Tensor tensor = makeTensor(random, form.dtype, sizes, Filling::Poison, true);
+  bool ofPairs = k.family == Family::Pairs;
+  bool aligned = ofPairs && to.aligned && random.chance(0.7);
+  Tensor tensor = makeTensor(random, form.dtype, sizes, Filling::Poison, true,
+                             /*plain=*/ofPairs && random.chance(0.3), aligned);
+  // Views that repeat a mask for heads or batches.
+  for (int i = 0; ofPairs && i + 2 < form.rank; ++i)
+    if (random.chance(0.15))
+      tensor.strides[i] = 0;
   std::array<int64_t, 4> strides = {0, 0, 0, 0};
   for (int i = 0; i < form.rank; ++i)
     if (!form.one[i])
@@ -141,8 +148,12 @@ Tensor InstanceMaker::makeBias() {
     bias.set(at, random.chance(dead) ? -std::numeric_limits<double>::infinity()
                                      : random.normal());
   });
-  if (k.has(Edge::Bias) && bias.numElements())
+  if (!bias.numElements())
+    return bias;
+  if (k.has(Edge::Bias))
     fillPattern(random, bias, drawMaskValue(random, k.bias.dtype), 0.0);
+  if (k.family == Family::Pairs)
+    fillOfPairs(random, bias, drawMaskValue(random, k.bias.dtype), 0.0);
   return bias;
 }
 
@@ -160,6 +171,8 @@ Tensor InstanceMaker::makeMask() {
   });
   if (k.has(Edge::Padding) && mask.numElements())
     fillPattern(random, mask, 0.0, 1.0);
+  if (k.family == Family::Pairs && mask.numElements())
+    fillOfPairs(random, mask, 0.0, 1.0);
   return mask;
 }
 

@@ -87,8 +87,8 @@ std::string InstanceMaker::ask() {
                        support::DType::f64);
     // A row of a sink alone, or of one key, has an LSE and an entropy that are
     // made of a logarithm, which such an emulation does not round.
-    if ((k.family == Family::Edges && e.name == "lse") ||
-        ((k.family == Family::Edges || k.sinks) && e.name == "entropy"))
+    if ((k.isWild() && e.name == "lse") ||
+        ((k.isWild() || k.sinks) && e.name == "entropy"))
       e.least = 0x1p-20;
     if (e.name == "remainder")
       e.least = reference::productError(e.exact);
@@ -139,7 +139,7 @@ InstanceMaker::emulate(DType dtype, int order, bool wideSums, DType operands) {
   how.tf32 = k.tf32 && k.gpu;
   how.order = order;
   // What is far from 1 does not fit in 16 bits.
-  how.wideScores = k.family == Family::Edges;
+  how.wideScores = k.isWild();
   if (k.schedule)
     how.tile = k.schedule->blockK;
   auto result = reference::emulatedAttention(problem, how, oracleOptions());
@@ -221,7 +221,7 @@ InstanceMaker::intervals(size_t output) const {
 /// anything. For V this holds beyond the keys that some query sees: between
 /// them a tile is multiplied as a whole.
 void InstanceMaker::poisonDeadKeys() {
-  if (liveNaN || !(k.family == Family::Edges || random.chance(0.8)))
+  if (liveNaN || !(k.isWild() || random.chance(0.8)))
     return;
   AttentionProblem probe = problem;
   probe.q.shape[3] = probe.k.shape[3] = 1;
@@ -231,7 +231,7 @@ void InstanceMaker::poisonDeadKeys() {
   probe.scoreMod = nullptr;
   probe.logGate = nullptr;
   // A bias of -inf is as good as a mask.
-  if (k.family != Family::Edges)
+  if (!k.isWild())
     probe.bias = TensorView();
   probe.alibiSlopes.clear();
   probe.sinks.clear();
@@ -262,7 +262,7 @@ void InstanceMaker::poisonDeadKeys() {
             seen[j] |= isLive;
             sees |= isLive;
           }
-          if (!sees && k.family == Family::Edges)
+          if (!sees && k.isWild())
             spoil(q, n, h, i, poisons[random.range(0, 2)]);
         }
       int64_t lastSeen = keys, firstSeen = 0;
@@ -277,7 +277,7 @@ void InstanceMaker::poisonDeadKeys() {
         spoil(key, n, hk, firstKey + j, poison);
         // Semantics, rule 4, asks for it between them too, where the keys that
         // a mask leaves can be told.
-        bool between = k.family == Family::Edges && !k.maskExpr;
+        bool between = k.isWild() && !k.maskExpr;
         if (between || j < firstSeen || j >= lastSeen)
           spoil(value, n, hk, firstKey + j, poison);
       }

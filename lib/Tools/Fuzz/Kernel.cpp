@@ -45,6 +45,8 @@ const char *fuzz::nameOf(Family family) {
     return "scan";
   case Family::Rotary:
     return "rotary";
+  case Family::Pairs:
+    return "pairs";
   }
   return "";
 }
@@ -219,6 +221,8 @@ std::string Schedule::print() const {
     text += ", cluster = " + std::to_string(cluster);
   if (turnsInside)
     text += ", rotate = inside";
+  if (!pairs.empty())
+    text += ", pairs = " + pairs;
   return text + (packHeads ? ", pack_heads = true>" : ">");
 }
 
@@ -363,6 +367,7 @@ static void drawContents(Random &random, Kernel &k, Family content,
   case Family::Dropout:
   case Family::Scan:
   case Family::Rotary:
+  case Family::Pairs:
     break; // none of them is a content
   }
 }
@@ -438,6 +443,8 @@ Kernel fuzz::makeKernel(uint64_t seed, uint64_t index,
                         std::optional<Family> wanted, bool gpu) {
   if (wanted == Family::Rotary)
     return makeTurning(seed, index, gpu);
+  if (wanted == Family::Pairs)
+    return makeOfPairs(seed, index, gpu);
   Random random(seed, index);
   Kernel k;
   k.gpu = gpu;

@@ -43,13 +43,14 @@ enum class Family {
   Ring,      // keys in rolling caches
   Dropout,   // of the others, with values dropped
   Scan,      // see Scans.h
-  Rotary     // of the others, with queries and keys that turn
+  Rotary,    // of the others, with queries and keys that turn
+  Pairs      // masks and biases that are tensors of pairs
 };
 constexpr Family allFamilies[] = {
     Family::Options, Family::Masks,  Family::Scores,    Family::Monoids,
     Family::Own,     Family::Packed, Family::Schedules, Family::Precision,
     Family::Edges,   Family::Paged,  Family::Ring,      Family::Dropout,
-    Family::Scan,    Family::Rotary};
+    Family::Scan,    Family::Rotary, Family::Pairs};
 /// Without --family the first of them take turns. Others were added later: with
 /// them, the numbers of cases would mean others than they did.
 constexpr uint64_t numMixedFamilies = 8;
@@ -140,6 +141,8 @@ struct Schedule {
   int64_t cluster = 1;
   /// Whether keys turn in shared memory (rotate = inside).
   bool turnsInside = false;
+  /// How scores come by elements of pairs, or nothing.
+  std::string pairs = "";
 
   /// Splits that the plan counts.
   static constexpr int64_t automatic = 0;
@@ -209,6 +212,11 @@ struct Kernel {
   std::string text;
 
   bool has(Edge edge) const { return edges.count(edge); }
+  /// Whether values are as they are in the wild: what is dead is no number,
+  /// and scores may be too large for 16 bits.
+  bool isWild() const {
+    return family == Family::Edges || family == Family::Pairs;
+  }
   bool perChannel(int output) const;
 };
 
@@ -218,6 +226,8 @@ Kernel makeKernel(uint64_t seed, uint64_t index,
                   std::optional<Family> family = std::nullopt,
                   bool gpu = false);
 
+/// One of the family `pairs`.
+Kernel makeOfPairs(uint64_t seed, uint64_t index, bool gpu);
 /// One of the family `rotary`.
 Kernel makeTurning(uint64_t seed, uint64_t index, bool gpu);
 /// How its channels turn, as text.

@@ -132,7 +132,7 @@ Options attn::fuzz::parseOptions(int argc, char **argv) {
       if (!options.family)
         fail("expected a family (options, masks, scores, monoids, own, packed, "
              "schedules, precision, edges, paged, ring, dropout, scan, "
-             "rotary), but got '" +
+             "rotary, pairs), but got '" +
              name + "'");
     } else if (arg == "--help" || arg == "-h") {
       std::fputs(usage, stdout);
