@@ -7,6 +7,7 @@
 
 #include "attn/Dialect/Attn/IR/Attn.h"
 #include "attn/Dialect/Attn/IR/Scan.h"
+#include "attn/Support/MostCounted.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -295,13 +296,13 @@ LogicalResult ScheduleAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    int64_t blockV, int64_t share, Rotate,
                                    std::optional<Pairs>) {
   auto positive = [&](StringRef name, int64_t value) -> LogicalResult {
-    // Far above what any target holds, and products of two stay exact.
-    constexpr int64_t most = 1 << 20;
-    if (value > 0 && value <= most)
-      return success();
-    return emitError() << "expected " << name << " to be "
-                       << (value > 0 ? "at most 1048576" : "positive")
-                       << ", but got " << value;
+    if (value <= 0)
+      return emitError() << "expected " << name << " to be positive, but got "
+                         << value;
+    if (value > ::attn::mostCounted)
+      return emitError() << "expected " << name << " to be at most "
+                         << ::attn::mostCounted << ", but got " << value;
+    return success();
   };
   if (failed(positive("block_q", blockQ)) || failed(positive("rows", rows)) ||
       failed(positive("block_k", blockK)) ||

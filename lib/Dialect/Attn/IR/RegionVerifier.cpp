@@ -10,6 +10,7 @@
 
 #include "RegionVerifier.h"
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
+#include "attn/Support/MostCounted.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
@@ -171,10 +172,10 @@ static LogicalResult verifyOperand(Operation *op, StringRef role, Value value,
   if (type.getShape().back() < 1) // dynamic sizes are negative
     return op->emitOpError("expected the head dimension of ")
            << role << " to be static and positive, but got " << type;
-  constexpr int64_t most = 1 << 20;
-  if (type.getShape().back() > most)
+  if (type.getShape().back() > ::attn::mostCounted)
     return op->emitOpError("expected the head dimension of ")
-           << role << " to be at most " << most << ", but got " << type;
+           << role << " to be at most " << ::attn::mostCounted << ", but got "
+           << type;
   return success();
 }
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Dialect/Tile/IR/Tile.h"
+#include "attn/Support/MostCounted.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/Math/IR/Math.h"
@@ -110,9 +111,9 @@ LogicalResult TileType::verify(function_ref<InFlightDiagnostic()> emitError,
   if (rows <= 0 || cols <= 0)
     return emitError() << "expected positive tile dimensions, but got " << rows
                        << "x" << cols;
-  // Far above what any target holds, and products of two stay exact.
-  if (constexpr int64_t most = 1 << 20; rows > most || cols > most)
-    return emitError() << "expected tile dimensions of at most " << most
+  using ::attn::mostCounted;
+  if (rows > mostCounted || cols > mostCounted)
+    return emitError() << "expected tile dimensions of at most " << mostCounted
                        << ", but got " << rows << "x" << cols;
   if (!elementType.isF32() && !elementType.isF16() && !elementType.isBF16() &&
       !elementType.isSignlessInteger(1) && !elementType.isSignlessInteger(8) &&

@@ -7,6 +7,7 @@
 
 #include "RegisterTypes.h"
 #include "attn/Dialect/TileGPU/IR/MergedStates.h"
+#include "attn/Support/MostCounted.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Matchers.h"
 
@@ -22,9 +23,9 @@ static LogicalResult verifyMergeScope(MergeStatesOp op) {
   int64_t count = op.getCount().value_or(1);
   if (count <= 0)
     return op.emitOpError("expected 1 state or more, but got ") << count;
-  if (constexpr int64_t most = 1 << 20; count > most)
+  if (count > ::attn::mostCounted)
     return op.emitOpError("expected at most ")
-           << most << " states, but got " << count;
+           << ::attn::mostCounted << " states, but got " << count;
   if ((scope == MergeScope::Warps) != bool(op.getScratch()))
     return op.emitOpError("expected scratch(...) with warps only");
   bool cluster = scope == MergeScope::Cluster;

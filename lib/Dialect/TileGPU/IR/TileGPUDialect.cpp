@@ -7,6 +7,7 @@
 
 #include "attn/Analysis/OnChip.h"
 #include "attn/Dialect/TileGPU/IR/FirstTurn.h"
+#include "attn/Support/MostCounted.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -141,8 +142,7 @@ static void printTile(AsmPrinter &p, SmemType type) {
 
 static bool is16Bit(Type type) { return type.isBF16() || type.isF16(); }
 
-/// Far above what any target holds, and products of two stay exact.
-static constexpr int64_t most = 1 << 20;
+using ::attn::mostCounted;
 
 //===----------------------------------------------------------------------===//
 // FragType
@@ -224,8 +224,8 @@ LogicalResult FragType::verify(EmitError emitError, int64_t rows, int64_t cols,
                        << " " << stringifyLayout(layout)
                        << " fragment to be a multiple of " << colStep
                        << ", but got " << cols;
-  if (rows > most / cols)
-    return emitError() << "expected a fragment of at most " << most
+  if (rows > mostCounted / cols)
+    return emitError() << "expected a fragment of at most " << mostCounted
                        << " elements, but got " << rows << "x" << cols;
   return success();
 }
@@ -309,8 +309,8 @@ LogicalResult VecType::verify(EmitError emitError, int64_t size, Type element,
                        << " " << stringifyAxis(axis)
                        << " vector to be a multiple of " << step << ", but got "
                        << size;
-  if (size > most)
-    return emitError() << "expected a vector of at most " << most
+  if (size > mostCounted)
+    return emitError() << "expected a vector of at most " << mostCounted
                        << " elements, but got " << size;
   if (!element.isF32() && !element.isSignlessInteger(1) &&
       !element.isSignlessInteger(32))
@@ -344,10 +344,10 @@ LogicalResult SmemType::verify(EmitError emitError, int64_t rows, int64_t cols,
   if (rows <= 0 || cols <= 0)
     return emitError() << "expected positive tile dimensions, but got " << rows
                        << "x" << cols;
-  if (rows > most || cols > most || pitch > most)
+  if (rows > mostCounted || cols > mostCounted || pitch > mostCounted)
     return emitError() << "expected tile dimensions and a pitch of at most "
-                       << most << ", but got " << rows << "x" << cols << " and "
-                       << pitch;
+                       << mostCounted << ", but got " << rows << "x" << cols
+                       << " and " << pitch;
   if (!element.isF32() && !is16Bit(element) && !element.isTF32() &&
       !element.isSignlessInteger(32))
     return emitError() << "expected a tile of f32, tf32, bf16, f16 or i32, but "
@@ -425,8 +425,8 @@ LogicalResult RingType::verify(EmitError emitError, int64_t stages,
   if (stages <= 0)
     return emitError() << "expected a ring of 1 slot or more, but got "
                        << stages;
-  if (stages > most)
-    return emitError() << "expected a ring of at most " << most
+  if (stages > mostCounted)
+    return emitError() << "expected a ring of at most " << mostCounted
                        << " slots, but got " << stages;
   assert(!tiles.empty() && "expected a ring slot of 1 tile or more");
   for (SmemType tile : tiles)

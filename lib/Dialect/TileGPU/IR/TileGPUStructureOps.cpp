@@ -8,6 +8,7 @@
 #include "attn/Dialect/Tile/IR/KernelOps.h"
 #include "attn/Dialect/TileGPU/IR/TileForm.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
+#include "attn/Support/MostCounted.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/IR/Builders.h"
 #include "mlir/IR/Matchers.h"
@@ -102,17 +103,17 @@ void RoleOp::print(OpAsmPrinter &p) {
   p.printRegion(getBody());
 }
 
-/// Far above what any target holds, and products of two stay exact.
-static constexpr int64_t most = 1 << 20;
+using ::attn::mostCounted;
 
 LogicalResult RoleOp::verify() {
   using ::attn::TargetInfo;
   if (int64_t(getCount()) <= 0)
     return emitOpError("expected 1 warp or warpgroup or more, but got ")
            << int64_t(getCount());
-  if (int64_t(getCount()) > most)
+  if (int64_t(getCount()) > mostCounted)
     return emitOpError("expected at most ")
-           << most << " warps or warpgroups, but got " << int64_t(getCount());
+           << mostCounted << " warps or warpgroups, but got "
+           << int64_t(getCount());
   if (std::optional<uint64_t> registers = getRegisters())
     if (int64_t(*registers) < TargetInfo::minRoleRegisters ||
         *registers % TargetInfo::registerStep)
@@ -330,9 +331,10 @@ LogicalResult RingCreateOp::verify() {
     return emitOpError("expected 1 consuming warp or more, but got ") << warps;
   int64_t warps =
       std::max<int64_t>(getProducers().value_or(1), getConsumers().value_or(1));
-  if (warps > most)
+  if (warps > mostCounted)
     return emitOpError("expected at most ")
-           << most << " producing and consuming warps, but got " << warps;
+           << mostCounted << " producing and consuming warps, but got "
+           << warps;
   for (SmemType tile : getRing().getType().getTiles())
     if (tile.getElementType().isTF32() && getFill() != Fill::CpGroup)
       return emitOpError(
@@ -584,9 +586,9 @@ LogicalResult BarrierCreateOp::verify() {
   if (warps <= 0 || each <= 0)
     return emitOpError("expected 1 warp and 1 barrier or more, but got ")
            << warps << " and " << each;
-  if (warps > most || each > most)
+  if (warps > mostCounted || each > mostCounted)
     return emitOpError("expected at most ")
-           << most << " warps and barriers, but got " << warps << " and "
+           << mostCounted << " warps and barriers, but got " << warps << " and "
            << each;
   return success();
 }

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpecializeWarps.h"
+#include "attn/Support/MostCounted.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 #include "mlir/IR/Matchers.h"
 
@@ -89,7 +90,7 @@ void Consumer::clearDeadRows(RolesRing &ring, tile::LoadOp load, Value tile) {
   b.setInsertionPointToStart(branch.thenBlock());
   // Beyond 32 bits all rows are live, or all are dead.
   auto narrow = [&](Value value) -> Value {
-    Value limit = arith::ConstantIndexOp::create(b, loc, 1 << 20);
+    Value limit = arith::ConstantIndexOp::create(b, loc, ::attn::mostCounted);
     Value least = arith::ConstantIndexOp::create(b, loc, -1);
     value = arith::MinSIOp::create(b, loc, value, limit);
     value = arith::MaxSIOp::create(b, loc, value, least);
