@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Models.h"
-#include "attn/Dialect/TileGPU/IR/FirstTurn.h"
 #include "attn/Emulator/Timing.h"
 
 #include <cstring>
@@ -587,7 +586,7 @@ LogicalResult emulator::emulate(tg::BulkReduceOp op, ProgramBuilder &b) {
   if (!cast<MemRefType>(op.getDestination().getType()).getElementType().isF32())
     return op.emitOpError("expected memory of f32");
   std::optional<SlotId> turn;
-  if (Value number = ::attn::gpu::turnOfWriter(op))
+  if (Value number = op.getTurn())
     turn = b.slot(number);
   b.emit(op, true, [=](Agent &a) {
     bool writes = turn && a.i32(*turn) == 0;

@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowerings.h"
-#include "attn/Dialect/TileGPU/IR/FirstTurn.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -273,7 +272,7 @@ LogicalResult gpu::lower(KernelContext &k, BulkReduceOp op) {
       k.elementPointer(op.getDestination(), k.flat(op.getIndices()));
   Values inputs = {pointer, k.scalar(op.getTile()), e.c32(tile.getBytes())};
   Value adds = k.role.elected;
-  if (Value turn = turnOfWriter(op)) {
+  if (Value turn = op.getTurn()) {
     Value number = k.scalar(turn);
     adds = e.and_(adds, e.icmp(LLVM::ICmpPredicate::ne, number, e.c32(0)));
     inputs.push_back(e.and_(k.role.elected, e.eq(number, 0)));

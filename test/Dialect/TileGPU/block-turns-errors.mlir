@@ -21,8 +21,18 @@ func.func @turns_elsewhere(%m: memref<64x64xi32>, %c: i32) {
 // Who writes what others add to has the first turn.
 
 func.func @writes_without_a_turn(%t: !tile_gpu.smem<64x64xf32>, %m: memref<?x4096xf32>, %c: i32) {
-  // expected-error @below {{expected tile_gpu.first_writes to be a unit attribute of a tile_gpu.bulk.reduce behind a tile_gpu.block_turn.wait of its block}}
-  tile_gpu.bulk.reduce %t, %m[%c, %c] {tile_gpu.first_writes} : !tile_gpu.smem<64x64xf32>, memref<?x4096xf32>
+  // expected-error @below {{expected a tile_gpu.block_turn.wait of its turn before it in its block}}
+  tile_gpu.bulk.reduce %t, %m[%c, %c] turn(%c) : !tile_gpu.smem<64x64xf32>, memref<?x4096xf32>
+  return
+}
+
+// -----
+
+func.func @writes_in_the_turn_of_others(%t: !tile_gpu.smem<64x64xf32>, %m: memref<?x4096xf32>, %n: memref<?xi32>, %c: i32, %d: i32) {
+  tile_gpu.block_turn.wait %n[%c] turn(%d) : memref<?xi32>
+  tile_gpu.bulk.reduce %t, %m[%c, %c] turn(%d) : !tile_gpu.smem<64x64xf32>, memref<?x4096xf32>
+  // expected-error @below {{expected a tile_gpu.block_turn.wait of its turn before it in its block}}
+  tile_gpu.bulk.reduce %t, %m[%c, %c] turn(%c) : !tile_gpu.smem<64x64xf32>, memref<?x4096xf32>
   return
 }
 

@@ -6,7 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "attn/Analysis/OnChip.h"
-#include "attn/Dialect/TileGPU/IR/FirstTurn.h"
+#include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Support/MostCounted.h"
 #include "attn/Target/TargetInfo.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -53,15 +53,6 @@ LogicalResult TileGPUDialect::verifyOperationAttribute(Operation *op,
     while (before && !stageOf(before))
       before = before->getPrevNode();
     return before ? success() : verifyStages(*op->getBlock());
-  }
-  if (attr.getName() == ::attn::gpu::firstWritesName) {
-    auto reduce = dyn_cast<BulkReduceOp>(op);
-    if (!reduce || !isa<UnitAttr>(attr.getValue()) ||
-        !::attn::gpu::turnOfWriter(reduce))
-      return op->emitOpError("expected tile_gpu.first_writes to be a unit "
-                             "attribute of a tile_gpu.bulk.reduce behind a "
-                             "tile_gpu.block_turn.wait of its block");
-    return success();
   }
   if (attr.getName() != launchName)
     return op->emitOpError("expected no attribute ")

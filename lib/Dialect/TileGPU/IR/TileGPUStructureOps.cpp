@@ -672,7 +672,14 @@ LogicalResult BulkReduceOp::verify() {
   if (int64_t(getIndices().size()) != memory.getRank())
     return emitOpError("expected ")
            << memory.getRank() << " indices, but got " << getIndices().size();
-  return success();
+  if (!getTurn())
+    return success();
+  for (Operation *at = getOperation(); at; at = at->getPrevNode())
+    if (auto wait = dyn_cast<BlockTurnWaitOp>(at))
+      if (wait.getTurn() == getTurn())
+        return success();
+  return emitOpError("expected a tile_gpu.block_turn.wait of its turn before "
+                     "it in its block");
 }
 
 LogicalResult BulkWaitOp::verify() {

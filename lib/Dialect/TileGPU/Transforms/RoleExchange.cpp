@@ -13,7 +13,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "SpecializeWarps.h"
-#include "attn/Dialect/TileGPU/IR/FirstTurn.h"
 
 using namespace mlir;
 using namespace mlir::tile_gpu;
@@ -150,10 +149,8 @@ void Adder::cloneTileOp(Operation *op) {
   Value slot =
       RingWaitOp::create(b, loc, sums.tile, sums.ring, exchanged).getResult(0);
   BlockTurnWaitOp::create(b, loc, counters, counter, turn);
-  auto reduce =
-      BulkReduceOp::create(b, loc, slot, mapping.lookup(sum.getDestination()),
-                           positions(sum.getIndices()));
-  reduce->setAttr(::attn::gpu::firstWritesName, b.getUnitAttr());
+  BulkReduceOp::create(b, loc, slot, mapping.lookup(sum.getDestination()),
+                       positions(sum.getIndices()), turn);
   BulkWaitOp::create(b, loc, /*pending=*/0);
   RingReleaseOp::create(b, loc, sums.ring, exchanged, ValueRange());
   BlockTurnPassOp::create(b, loc, counters, counter, turn);

@@ -257,20 +257,27 @@ def TileGPU_BulkStoreOp : TileGPU_Op<"bulk.store"> {
   let hasVerifier = 1;
 }
 
-def TileGPU_BulkReduceOp : TileGPU_Op<"bulk.reduce"> {
+def TileGPU_BulkReduceOp : TileGPU_Op<"bulk.reduce", [AttrSizedOperandSegments]> {
   let summary = "Starts adding the bytes of a tile to memory, as f32";
   let description = [{
     Adds the tile's elements, in the order in which they are stored, to the
     contiguous elements of `destination` from `indices` on; the natural partner
     of a `fragment_order` store. Atomic, in an order that is not fixed.
 
+    Where blocks add in turns, the one whose `turn` is 0 writes the bytes instead,
+    so that nobody has to clear the memory. Such an operation is behind the
+    `tile_gpu.block_turn.wait` of the same turn in its block.
+
     Example:
 
     ```mlir
     # func.func @example(
     #     %tile: !tile_gpu.smem<64x64xf32>, %dQ: memref<?x4096xf32>,
-    #     %block: i32, %c0: i32) {
+    #     %block: i32, %c0: i32, %counters: memref<?xi32>, %n: i32) {
     tile_gpu.bulk.reduce %tile, %dQ[%block, %c0]
+        : !tile_gpu.smem<64x64xf32>, memref<?x4096xf32>
+    tile_gpu.block_turn.wait %counters[%block] turn(%n) : memref<?xi32>
+    tile_gpu.bulk.reduce %tile, %dQ[%block, %c0] turn(%n)
         : !tile_gpu.smem<64x64xf32>, memref<?x4096xf32>
     #   return
     # }
@@ -282,9 +289,11 @@ def TileGPU_BulkReduceOp : TileGPU_Op<"bulk.reduce"> {
     Arg<AnyMemRef, "The tensor of f32 that is added "
         "to.", [MemRead, MemWrite]>:$destination,
     Arg<Variadic<I32>, "Where the first element goes, one index for each "
-        "dimension.">:$indices);
+        "dimension.">:$indices,
+    Arg<Optional<I32>, "The number of the block's turn, of which 0 "
+        "writes; without it all add.">:$turn);
   let assemblyFormat = [{
-    $tile `,` $destination `[` $indices `]` attr-dict
+    $tile `,` $destination `[` $indices `]` (`turn` `(` $turn^ `)`)? attr-dict
     `:` type($tile) `,` type($destination)
   }];
   let hasVerifier = 1;
