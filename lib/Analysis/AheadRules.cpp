@@ -12,7 +12,8 @@ using namespace attn;
 
 const AheadRules &attn::aheadRules() {
   static constexpr AheadRules measured = {
-      rules::rowsAhead, rules::tableTilesAhead, rules::tableRegisters,
-      rules::itemSlots, rules::itemShare};
+      rules::rowsAhead,        rules::tableTilesAhead, rules::tableRegisters,
+      rules::itemSlots,        rules::itemShare,       rules::readRegisters,
+      rules::crossingRegisters};
   return measured;
 }

@@ -12,12 +12,14 @@
 
 namespace attn {
 
-/// Where it pays to prepare copies before their step comes, as measured
-/// (ScheduleRules.def says what each number decides, and what it gains).
+/// Where it pays to prepare copies before their step comes, and registers have
+/// room for what is prepared, as measured (ScheduleRules.def says what each
+/// number decides, and what it gains).
 struct AheadRules {
   int64_t rows;
   int64_t tableTiles, tableRegisters;
   int64_t itemSlots, itemShare;
+  int64_t readRegisters, crossingRegisters;
 };
 
 const AheadRules &aheadRules();

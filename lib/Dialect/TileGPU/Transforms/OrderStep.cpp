@@ -32,6 +32,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "OrderStep.h"
+#include "attn/Analysis/AheadRules.h"
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/IRMapping.h"
 #include "mlir/IR/Matchers.h"
@@ -294,7 +295,6 @@ bool Orderer::holdsCrossing() {
   auto registersOf = [](MmaWaitOp wait) {
     return cast<FragType>(wait.getResult(0).getType()).getRegisters();
   };
-  constexpr int64_t most = 208; // Of 240, but for those of addresses.
   auto scaled = crossing.getDefiningOp<arith::MulFOp>();
   int64_t held = 2 * registersOf(first);
   for (Late &one : late) {
@@ -308,7 +308,7 @@ bool Orderer::holdsCrossing() {
     held += isNarrow ? cast<FragType>(one.pack.getType()).getRegisters()
                      : registersOf(first);
   }
-  return held <= most;
+  return held <= ::attn::aheadRules().crossingRegisters;
 }
 
 /// Whether `op` may come ahead of what lies between `before` and it. Products

@@ -20,6 +20,7 @@
 // ids of a mask, is asked for before the wait for their tile.
 //===----------------------------------------------------------------------===//
 
+#include "attn/Analysis/AheadRules.h"
 #include "attn/Dialect/TileGPU/IR/TileGPU.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
@@ -125,7 +126,6 @@ SmallVector<Value> Reader::clone(OpBuilder &b, ValueRange carried) {
 
 /// Whether registers hold what is read beside the fragments of a step.
 bool Reader::holds() {
-  constexpr int64_t most = 176; // Of 240, but for those of arithmetic.
   int64_t held = 0;
   for (Value carried : loop.getRegionIterArgs())
     if (auto frag = dyn_cast<FragType>(carried.getType()))
@@ -135,7 +135,7 @@ bool Reader::holds() {
       if (auto issue = token.getDefiningOp<MmaIssueOp>();
           issue && !issue.getAcc())
         held += cast<FragType>(result.getType()).getRegisters();
-  return held <= most;
+  return held <= ::attn::aheadRules().readRegisters;
 }
 
 bool Reader::run() {
