@@ -271,7 +271,8 @@ AttnError *attn::readDescription(const AttnAttentionDesc &d,
   full.cascade = d.cascade;
   full.append = d.append == AttentionDescriptor::PackedRows
                     ? AttentionDescriptor::PackedRows
-                    : d.append != 0;
+                : d.append ? AttentionDescriptor::EqualRows
+                           : 0;
   full.valueInKey = d.valueInKey;
   full.dropout = d.dropout;
   full.rotaryDim = d.rotaryDim;

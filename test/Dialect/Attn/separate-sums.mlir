@@ -3,6 +3,8 @@
 // goes with the first.
 //
 // RUN: sed 's/DIM/256/g; s/TYPE/bf16/g' %s | attn-opt --attn-set-target=target=sm_90a --attn-separate-sums | FileCheck %s
+// RUN: sed 's/DIM/256/g; s/TYPE/bf16/g' %s | attn-opt --attn-set-target=target=sm_90a --attn-separate-sums=explain -o /dev/null 2>&1 | FileCheck %s --check-prefix=WHY
+// WHY: remark: the sums of 2 values are reductions of their own: a warpgroup has registers for those of one
 // Where they fit, in f32, and where registers are not the matter, they stay.
 // RUN: sed 's/DIM/128/g; s/TYPE/bf16/g' %s | attn-opt --attn-set-target=target=sm_90a --attn-separate-sums | FileCheck %s --check-prefix=WHOLE
 // RUN: sed 's/DIM/256/g; s/TYPE/f32/g' %s | attn-opt --attn-set-target=target=sm_90a --attn-separate-sums | FileCheck %s --check-prefix=WHOLE

@@ -66,7 +66,7 @@ PackedHeads mlir::attn::packHeads(OpBuilder &b, Location loc, HeadCounts counts,
   };
   using Predicate = arith::CmpIPredicate;
   Value one = index(1);
-  auto [heads, rows, keyHeads] = counts;
+  Value heads = counts.heads, rows = counts.rows, keyHeads = counts.keyHeads;
   Value group = arith::DivUIOp::create(
       b, loc, heads, arith::MaxSIOp::create(b, loc, keyHeads, one));
   Value isOne = compare(Predicate::eq, rows, one);
