@@ -200,8 +200,15 @@ def versions(values):
 
 def misaligned(name):
     return ValueError(
-        "attn: expected %s in aligned memory, but it is not; pass a copy" % name
+        "attn: expected %s in aligned memory, but it is not; pass %s"
+        % (name, _instead(name))
     )
+
+
+def _instead(name, copy="a copy"):
+    """What to pass instead of an array that lies badly: of an output a copy would be
+    written to, and the array itself would not."""
+    return "a new array" if name == "out" else copy
 
 
 def without_memory(name):
@@ -250,9 +257,10 @@ def _view_numpy(name, array):
     if not (array.dtype.isnative and array.flags.aligned) or any(
         stride % item for stride in array.strides
     ):
+        copy = "a copy, %s.astype(%s)" % (name, array.dtype.name)
         raise ValueError(
             "attn: expected %s in aligned memory of this machine's byte order, but "
-            "it is not; pass a copy, %s.astype(%s)" % (name, name, array.dtype.name)
+            "it is not; pass %s" % (name, _instead(name, copy))
         )
     strides = [stride // item for stride in array.strides]
     return View(_address_numpy(array), dtype, array.shape, strides, array)
@@ -278,7 +286,10 @@ def view(name, array):
     if is_torch(array):
         return _view_torch(name, array)
     if _dlpack.is_producer(array):
-        return View(*_dlpack.read(name, array))
+        found = View(*_dlpack.read(name, array))
+        if found.data % _ITEM_SIZES[found.dtype]:
+            raise misaligned(name)
+        return found
     raise TypeError(
         "attn: expected %s to be a NumPy array, a torch tensor or an array with "
         "__dlpack__, but got %s" % (name, describe(array))

@@ -28,12 +28,13 @@ def _numbers(name, values):
         numbers = [operator.index(value) for value in values]
         if bool in set(map(type, values)):
             raise TypeError
-        if any(not -(2**63) <= number < 2**63 for number in numbers):
-            raise TypeError
     except TypeError:
         _fail(
             "%s to be a sequence of integers" % name, arrays.describe(values), TypeError
         )
+    for number in numbers:
+        if not -(2**63) <= number < 2**63:
+            _fail("%s to be integers of 64 bits" % name, number, TypeError)
     return (ctypes.c_int64 * max(len(numbers), 1))(*numbers), len(numbers)
 
 
@@ -329,7 +330,7 @@ class KVCache:
                     "ids for all %d sequences of the cache, or onto" % len(present),
                     count,
                 )
-            more = max(present + list(source[:count]), default=-1) + 1
+            more = max(present, default=-1) + 1
             present += range(more, more + count - len(present))
             onto = present
         target, size = _numbers("onto", onto)

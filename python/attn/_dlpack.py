@@ -161,10 +161,6 @@ def read(name, array):
             )
         )
     address = (tensor.data or 0) + tensor.byte_offset
-    if address % (tensor.bits // 8):
-        raise ValueError(
-            "attn: expected %s in aligned memory, but it is not; pass a copy" % name
-        )
     shape = tuple(tensor.shape[i] for i in range(tensor.ndim))
     if tensor.strides:
         strides = tuple(tensor.strides[i] for i in range(tensor.ndim))

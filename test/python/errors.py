@@ -203,6 +203,9 @@ out = np.zeros((2, 4, 33, 24), np.float32)
 bad(ValueError, "out to be f32 of shape [2, 4, 33, 24]", out=out[:1])
 bad(ValueError, "out to be f32", out=out.astype(np.float16))
 bad(TypeError, "expected out to be a NumPy array", out=[0])
+raw = np.zeros(out.nbytes + 1, np.uint8)[1:].view(np.float32).reshape(out.shape)
+bad(ValueError, "out in aligned memory of this machine's byte order, but it is not; "
+    "pass a new array", out=raw)
 frozen = out.copy()
 frozen.flags.writeable = False
 bad(ValueError, "out to be writable", out=frozen)

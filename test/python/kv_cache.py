@@ -484,6 +484,10 @@ def test_errors():
     other = cache.new()
     refuse("expected ids for all 2 sequences of the cache, or onto, but got 1",
            cache.reorder, [1])
+    refuse("expected ids to be integers of 64 bits, but got 9223372036854775808",
+           cache.reorder, [1, 2**63], kind=TypeError)
+    refuse("expected the id of a sequence that is in the cache, but got "
+           "9223372036854775807", cache.reorder, [1, 2**63 - 1, 1])
     cache.free(other)
     refuse("expected the id of a sequence that is in the cache, but got %d" % other,
            cache.free, other)
