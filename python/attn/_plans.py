@@ -95,7 +95,8 @@ def _is_traced(torch):
 
 def find(key):
     """The plan for calls of this key, or None."""
-    return _plans.get(key)
+    # Dynamo, which has no key, would look into all that there are.
+    return None if key is None else _plans.get(key)
 
 
 def remember(key, operands, desc, args, inputs, outputs, results, pick):
