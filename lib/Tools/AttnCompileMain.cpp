@@ -10,9 +10,11 @@
 #include "Run/Options.h"
 #include "attn/Tools/CompileMain.h"
 
+#include <algorithm>
 #include <cctype>
 #include <cstdio>
 #include <cstring>
+#include <set>
 
 using namespace ::attn::run;
 using namespace ::attn::support;
@@ -20,13 +22,16 @@ using namespace ::attn::support;
 static const char *const help =
     R"(usage: attn-compile FILE.mlir -o PREFIX [options]
        attn-compile --attention SPEC -o PREFIX [options]
+       attn-compile --scan SPEC -o PREFIX [options]
 
 Compiles attention ahead of time. For a CPU it writes PREFIX.o and PREFIX.h; for
 a GPU PREFIX.o (the plan, which the host runs), PREFIX.ptx, PREFIX.cubin where
-ptxas is found, and PREFIX.h. Programs link PREFIX.o and libattn-runtime.a.
+ptxas is found, and PREFIX.h, which declares each public function that FILE.mlir
+has of attn. Programs link PREFIX.o and libattn-runtime.a.
 
   -o PREFIX                 path of what is written, without its ending
   --attention SPEC          as attn-run has it
+  --scan SPEC               the same
   --name NAME               what its function is called (default attention):
                             objects of one program have names of their own
   --monoid FILE.mlir        use the monoid that the file defines
@@ -51,6 +56,23 @@ static Status writeFile(const std::string &path, const void *data,
 //===----------------------------------------------------------------------===//
 // The header
 //===----------------------------------------------------------------------===//
+
+/// Words that name nothing in C or in C++, which both read headers.
+static bool isKeyword(const std::string &word) {
+  static const std::string words =
+      " alignas alignof and and_eq asm auto bitand bitor bool break case "
+      "catch char char16_t char32_t char8_t class co_await co_return "
+      "co_yield compl concept const const_cast consteval constexpr constinit "
+      "continue decltype default delete do double dynamic_cast else enum "
+      "explicit export extern false float for friend goto if inline int long "
+      "mutable namespace new noexcept not not_eq nullptr operator or or_eq "
+      "private protected public register reinterpret_cast requires restrict "
+      "return short signed sizeof static static_assert static_cast struct "
+      "switch template this thread_local throw true try typedef typeid "
+      "typename typeof typeof_unqual union unsigned using virtual void "
+      "volatile wchar_t while xor xor_eq ";
+  return words.find(" " + word + " ") != std::string::npos;
+}
 
 /// Letters, digits and underscores.
 static std::string toIdentifier(const std::string &text) {
@@ -103,12 +125,21 @@ static std::string describe(const ArgInfo &arg) {
 }
 
 /// Declarations and calls of one entry.
-static std::string printEntry(const Kernel &kernel) {
+static Result<std::string> printEntry(const Kernel &kernel) {
   bool onDevice = kernel.isOnDevice();
-  std::string name = kernel.getEntryName(), id = toIdentifier(name), parameters,
-              comment, list;
+  std::string name = kernel.getEntryName(), parameters, comment, list;
+  if (toIdentifier(name) != name || isKeyword(name))
+    return Failure{"expected functions with names that C and C++ can call, but "
+                   "got '" +
+                   name + "'"};
+  // Those of the parameters, and of what is beside them.
+  std::set<std::string> names = {"args", onDevice ? "module" : "runtime"};
+  if (onDevice)
+    names.insert("stream");
   auto add = [&](const ArgInfo &arg) {
     std::string what = toIdentifier(arg.name);
+    while (isKeyword(what) || !names.insert(what).second)
+      what += "_";
     comment += "/// " + describe(arg) + "\n";
     parameters += ", ";
     if (arg.isScalar) {
@@ -131,20 +162,22 @@ static std::string printEntry(const Kernel &kernel) {
     return text +
            "/// Returns an AttnStatus, 0 for success.\nstatic inline "
            "int32_t " +
-           id + "(const AttnRuntime *runtime" + parameters +
+           name + "(const AttnRuntime *runtime" + parameters +
            ") {\n  void *args[] = {" + list + "0};\n  return attn_entry_" +
            name + "(args, runtime);\n}\n";
   return text +
          "/// All tensors are on the GPU. Returns null, or a message to free.\n"
          "static inline char *" +
-         id + "(AttnModule *module, void *stream" + parameters +
+         name + "(AttnModule *module, void *stream" + parameters +
          ") {\n  void *args[] = {" + list +
          "0};\n  return attnModuleRun(module, attn_entry_" + name +
          ", args, -1, stream);\n}\n";
 }
 
-static Result<std::string> printHeader(const Kernel &kernel,
+/// `entries`: those of one kernel.
+static Result<std::string> printHeader(const std::vector<Kernel> &entries,
                                        const std::string &stem) {
+  const Kernel &kernel = entries.front();
   std::string guard = "ATTN_AOT_" + toIdentifier(stem) + "_H";
   std::string text = "// Made by attn-compile " + std::string(attnVersion()) +
                      " for " + attnKernelTarget(kernel.get()) + ". Link with " +
@@ -154,24 +187,27 @@ static Result<std::string> printHeader(const Kernel &kernel,
   text += "#ifdef __cplusplus\nextern \"C\" {\n#endif\n\n";
   text += "/// Tensors by rank; strides in elements, 1 in the last dimension "
           "of those that\n/// have columns.\n";
-  std::string ranks;
-  for (const auto *args : {&kernel.inputs, &kernel.outputs})
-    for (const ArgInfo &arg : *args) {
-      std::string rank = std::to_string(arg.shape.size());
-      if (arg.isScalar || ranks.find(rank + ",") != std::string::npos)
-        continue;
-      ranks += rank + ",";
-      // A tensor of rank 0 has no sizes to speak of.
-      std::string count = arg.shape.empty() ? "1" : rank;
-      text += "#ifndef ATTN_TENSOR" + rank + "\n#define ATTN_TENSOR" + rank +
-              "\ntypedef struct AttnTensor" + rank +
-              " {\n  void *data;\n  int64_t sizes[" + count + "], strides[" +
-              count + "];\n} AttnTensor" + rank + ";\n#endif\n";
-    }
+  std::set<std::string> ranks;
+  auto declareRank = [&](const ArgInfo &arg) {
+    std::string rank = std::to_string(arg.shape.size());
+    if (arg.isScalar || !ranks.insert(rank).second)
+      return;
+    // A tensor of rank 0 has no sizes to speak of.
+    std::string count = arg.shape.empty() ? "1" : rank;
+    text += "#ifndef ATTN_TENSOR" + rank + "\n#define ATTN_TENSOR" + rank +
+            "\ntypedef struct AttnTensor" + rank +
+            " {\n  void *data;\n  int64_t sizes[" + count + "], strides[" +
+            count + "];\n} AttnTensor" + rank + ";\n#endif\n";
+  };
+  for (const Kernel &entry : entries) {
+    std::for_each(entry.inputs.begin(), entry.inputs.end(), declareRank);
+    std::for_each(entry.outputs.begin(), entry.outputs.end(), declareRank);
+  }
   text += "\n";
   if (kernel.isOnDevice()) {
     std::string id = toIdentifier(kernel.getEntryName());
     size_t count = attnKernelNumDeviceKernels(kernel.get());
+    // The module is that of all entries, and bears the name of the first.
     text += "static const AttnModuleKernel " + id + "_kernels[] = {\n";
     for (size_t i = 0; i < count; ++i) {
       AttnDeviceKernel info;
@@ -194,8 +230,13 @@ static Result<std::string> printHeader(const Kernel &kernel,
             attnKernelTarget(kernel.get()) + "\", image, size,\n      " + id +
             "_kernels, " + std::to_string(count) + ");\n}\n\n";
   }
-  text += printEntry(kernel);
-  text += "\n#ifdef __cplusplus\n} // extern \"C\"\n#endif\n\n#endif // " +
+  for (const Kernel &entry : entries) {
+    auto declared = printEntry(entry);
+    if (!declared)
+      return declared.takeFailure();
+    text += *declared + "\n";
+  }
+  text += "#ifdef __cplusplus\n} // extern \"C\"\n#endif\n\n#endif // " +
           guard + "\n";
   return text;
 }
@@ -212,7 +253,13 @@ static Result<Kernel> compile(const Options &options, const char *name) {
   // Code for another machine than this one; it is not run here.
   compileOptions.objectOnly = 1;
   compileOptions.name = name;
-  return compileProgram(options, compileOptions);
+  auto kernel = compileProgram(options, compileOptions);
+  if (kernel && kernel->isEmulated())
+    return Failure{"expected a target that programs can link code for, but got "
+                   "'" +
+                   std::string(attnKernelTarget(kernel->get())) +
+                   "', which runs inside libattn.so alone"};
+  return kernel;
 }
 
 static Status compileToFiles(const Options &options, const char *name,
@@ -223,7 +270,10 @@ static Status compileToFiles(const Options &options, const char *name,
   if (options.explain)
     std::fputs(attnKernelExplain(kernel->get()), stdout);
   std::string stem = prefix.substr(prefix.find_last_of('/') + 1);
-  auto header = printHeader(*kernel, stem);
+  auto entries = kernel->listEntries();
+  if (!entries)
+    return entries.takeFailure();
+  auto header = printHeader(*entries, stem);
   if (!header)
     return header.takeFailure();
   size_t size = 0;
@@ -259,7 +309,10 @@ int attn::attnCompileMain(int argc, char **argv) {
       name = argv[i];
   }
   rest.push_back(nullptr);
-  auto options = parseOptions(int(rest.size()) - 1, rest.data());
+  static const std::set<std::string> known = {
+      "--attention", "--scan",   "--monoid",  "--score-mod", "--mask-mod",
+      "--schedule",  "--target", "--explain", "--help",      "-h"};
+  auto options = parseOptions(int(rest.size()) - 1, rest.data(), &known);
   if (options && options->help) {
     std::fputs(help, stdout);
     return 0;
@@ -270,7 +323,8 @@ int attn::attnCompileMain(int argc, char **argv) {
   if (error.empty() && (prefix.empty() || prefix.back() == '/'))
     error = "expected -o PREFIX, but got none";
   if (error.empty() && name && !options->attention)
-    error = "expected --name together with --attention, but got a file";
+    error = std::string("expected --name together with --attention, but got ") +
+            (options->scan ? "--scan" : "a file");
   if (!error.empty()) {
     std::fprintf(stderr, "attn-compile: error: %s\n", error.c_str());
     return 2;

@@ -183,6 +183,16 @@ Result<Kernel> Kernel::compile(const AttnScanDesc &desc,
   return own(raw, error, options, "");
 }
 
+Result<std::vector<Kernel>> Kernel::listEntries() const {
+  std::vector<Kernel> entries(attnKernelNumEntries(get()));
+  for (size_t i = 0; i < entries.size(); ++i) {
+    entries[i].handle = handle;
+    if (Status ok = entries[i].readArgs(attnKernelEntryName(get(), i)); !ok)
+      return ok.takeFailure();
+  }
+  return entries;
+}
+
 static std::vector<AttnTensor> views(const std::vector<HostTensor> &tensors) {
   std::vector<AttnTensor> result;
   for (const HostTensor &tensor : tensors)

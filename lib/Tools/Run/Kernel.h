@@ -86,6 +86,9 @@ public:
   static support::Result<Kernel> compile(const AttnScanDesc &desc,
                                          const AttnCompileOptions &options);
 
+  /// This kernel once for each of its entries.
+  support::Result<std::vector<Kernel>> listEntries() const;
+
   std::vector<ArgInfo> inputs, outputs;
   const AttnKernel *get() const { return handle.get(); }
   std::string getEntryName() const {

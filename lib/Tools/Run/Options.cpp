@@ -496,8 +496,9 @@ static std::map<std::string, Setter> listSetters(Options &options,
                  })}};
 }
 
-static Status readArguments(int argc, char **argv, Options &options,
-                            RegionFiles &files) {
+static Status readArguments(int argc, char **argv,
+                            const std::set<std::string> *known,
+                            Options &options, RegionFiles &files) {
   const std::map<std::string, bool *> flags = listFlags(options);
   const std::map<std::string, Setter> setters = listSetters(options, files);
   // Of these each adds to those before.
@@ -505,7 +506,8 @@ static Status readArguments(int argc, char **argv, Options &options,
   std::set<std::string> seen;
   for (int i = 1; i < argc; ++i) {
     std::string argument = argv[i], name = argument;
-    if (auto flag = flags.find(argument); flag != flags.end()) {
+    auto isKnown = [&]() { return !known || known->count(name); };
+    if (auto flag = flags.find(argument); flag != flags.end() && isKnown()) {
       *flag->second = true;
       continue;
     }
@@ -522,7 +524,7 @@ static Status readArguments(int argc, char **argv, Options &options,
       value = argument.substr(equals + 1);
     }
     auto setter = setters.find(name);
-    if (setter == setters.end())
+    if (setter == setters.end() || !isKnown())
       return fail("an option that --help lists", argument);
     if (!value) {
       if (++i == argc)
@@ -597,10 +599,11 @@ static Status readRegions(Options &options, const RegionFiles &files) {
   return success();
 }
 
-Result<Options> attn::run::parseOptions(int argc, char **argv) {
+Result<Options> attn::run::parseOptions(int argc, char **argv,
+                                        const std::set<std::string> *known) {
   Options options;
   RegionFiles files;
-  if (Status ok = readArguments(argc, argv, options, files); !ok)
+  if (Status ok = readArguments(argc, argv, known, options, files); !ok)
     return ok.takeFailure();
   if (options.help)
     return options;

@@ -14,6 +14,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -73,7 +74,10 @@ struct Options {
 /// The text of --help.
 const char *helpText();
 
-support::Result<Options> parseOptions(int argc, char **argv);
+/// `known`: the options that the tool has, where those are not all.
+support::Result<Options>
+parseOptions(int argc, char **argv,
+             const std::set<std::string> *known = nullptr);
 
 /// A number that fills the whole text.
 support::Result<int64_t> parseInteger(const std::string &what,
