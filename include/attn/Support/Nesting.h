@@ -1,4 +1,4 @@
-//===- Nesting.h - How deep MLIR text nests ---------------------*- C++ -*-===//
+//===- Nesting.h - Text that MLIR's parser survives -------------*- C++ -*-===//
 //
 // Part of the attn project, under the Apache License v2.0 with LLVM Exceptions.
 // SPDX-License-Identifier: Apache-2.0 WITH LLVM-exception
@@ -6,8 +6,9 @@
 //===----------------------------------------------------------------------===//
 //
 // MLIR's parser recurses with the nesting of its input: text that nests deeper
-// than any program would end the process. Whoever parses text from outside asks
-// here first. This header includes no MLIR.
+// than any program would end the process. So would an array of indices, which
+// it takes for one of floats. Whoever parses text from outside asks here first.
+// This header includes no MLIR.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,8 +29,9 @@ constexpr int64_t maxNesting = 256;
 /// strings.
 int64_t countNesting(std::string_view text);
 
-/// Empty, or a line that says what is too deep. Bytecode, which is not parsed
-/// by recursion over its regions, passes.
+/// Empty, or a line that says what is too deep, or that there is an
+/// array of indices. Bytecode, which is not parsed by recursion over its
+/// regions, passes.
 std::string checkNesting(std::string_view source);
 
 } // namespace attn::support
