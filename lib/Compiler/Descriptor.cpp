@@ -16,6 +16,7 @@
 #include "attn/Dialect/Attn/Prelude/Prelude.h"
 #include "attn/InitAll.h"
 #include "attn/Support/Nesting.h"
+#include "mlir/AsmParser/AsmParser.h"
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/DenseSet.h"
@@ -62,6 +63,13 @@ static SmallVector<bool> findChannels(mlir::attn::MonoidOp monoid) {
   return result;
 }
 
+/// `text` in quotes, or how it begins.
+static std::string quote(StringRef text) {
+  constexpr size_t most = 80;
+  return ("'" + text.take_front(most) + (text.size() > most ? "...'" : "'"))
+      .str();
+}
+
 static Result<MonoidSummary> summarize(const std::string &monoid,
                                        const std::string &sourceName) {
   MonoidSummary summary;
@@ -72,7 +80,7 @@ static Result<MonoidSummary> summarize(const std::string &monoid,
     if (!shipped)
       return Failure{
           "expected a shipped monoid (" + ::attn::shippedMonoidNames() +
-          ") or the text of an attn.monoid, but got '" + monoid + "'"};
+          ") or the text of an attn.monoid, but got " + quote(monoid)};
     text = std::string(shipped->text);
   }
 
@@ -342,7 +350,7 @@ private:
     if (d.precision != "ieee")
       attribute("precision = #attn.precision<" + d.precision + ">");
     if (!d.schedule.empty())
-      attribute((StringRef(d.schedule).starts_with("#attn.rung")
+      attribute((StringRef(d.schedule).ltrim().starts_with("#attn.rung")
                      ? "attn.rung = "
                      : "schedule = ") +
                 d.schedule);
@@ -435,8 +443,7 @@ static Failure fail(const std::string &expected, const std::string &got) {
 /// Options that are wrong whatever the others are.
 static Check checkOptions(const AttentionDescriptor &d) {
   if (!isIdentifier(d.name))
-    return fail("a name of letters, digits and underscores",
-                "'" + d.name + "'");
+    return fail("a name of letters, digits and underscores", quote(d.name));
   if (!isOperandType(d.dtype))
     return fail("q, k and v to be f32, f16 or bf16", nameOf(d.dtype));
   if (d.bias && !isOperandType(d.biasDType))
@@ -510,6 +517,37 @@ static Check checkChannels(const AttentionDescriptor &d) {
   return std::nullopt;
 }
 
+/// That the schedule is one, and no text that goes on with something else.
+static Check checkSchedule(const AttentionDescriptor &d) {
+  StringRef text = StringRef(d.schedule).trim();
+  if (d.schedule.empty())
+    return std::nullopt;
+  if (std::string error = support::checkNesting(text); !error.empty())
+    return Failure{error};
+  DialectRegistry registry;
+  registerAllDialects(registry);
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  std::string error;
+  ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
+    if (error.empty())
+      error = firstLine(diagnostic.str());
+    return success();
+  });
+  size_t length = 0;
+  Attribute attribute = parseAttribute(text, &context, Type(), &length);
+  if (attribute && length < text.size())
+    return fail("the text of one #attn.schedule<...>",
+                quote(text.drop_front(length)) + " behind it");
+  if (isa_and_nonnull<mlir::attn::ScheduleAttr, mlir::attn::RungAttr>(
+          attribute))
+    return std::nullopt;
+  // What is wrong within the brackets is known best there.
+  if (!attribute && !error.empty() &&
+      (text.starts_with("#attn.schedule<") || text.starts_with("#attn.rung<")))
+    return Failure{error};
+  return fail("the text of an #attn.schedule<...>", quote(text));
+}
+
 /// What the monoid has to be for the options.
 static Check checkMonoid(const AttentionDescriptor &d,
                          const MonoidSummary &monoid) {
@@ -539,7 +577,7 @@ static Check checkMonoid(const AttentionDescriptor &d,
 Result<AttentionModule>
 makeAttentionModule(const AttentionDescriptor &descriptor,
                     const std::string &monoidName) {
-  for (auto check : {checkOptions, checkCaches, checkChannels})
+  for (auto check : {checkOptions, checkCaches, checkChannels, checkSchedule})
     if (Check wrong = check(descriptor))
       return std::move(*wrong);
   Result<MonoidSummary> monoid = summarize(descriptor.monoid, monoidName);

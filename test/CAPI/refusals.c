@@ -165,6 +165,16 @@ static void describing(AttnContext *context) {
   fails(attnCompile(context, text, (size_t)-1, NULL, &kernel),
         "expected text of at most 2147483647 bytes");
 
+  // Long texts are quoted by how they begin.
+  static char name[100001];
+  memset(name, 'x', sizeof(name) - 1);
+  desc.monoid = name;
+  fails(attnCompileAttention(context, &desc, NULL, &kernel), "xxxxxxxx...'");
+  desc.monoid = NULL;
+  desc.schedule = name;
+  fails(attnCompileAttention(context, &desc, NULL, &kernel), "xxxxxxxx...'");
+  desc.schedule = NULL;
+
   // A later version's struct: what we do not know must be zero.
   struct {
     AttnAttentionDesc desc;
