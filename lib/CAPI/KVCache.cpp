@@ -11,6 +11,8 @@
 #include "attn/Compiler/Overlap.h"
 #include "attn/Runtime/Cuda.h"
 
+#include <stdexcept>
+
 using namespace ::attn;
 using cache::Numbers;
 using cache::Rows;
@@ -35,9 +37,10 @@ template <typename F> static AttnError *guarded(bool isGiven, F body) {
   try {
     return body();
   } catch (const std::bad_alloc &) {
-    return makeError("out of memory: expected room for the pages of sequences, "
-                     "but there is none");
+  } catch (const std::length_error &) {
   }
+  return makeError("out of memory: expected room for the pages of sequences, "
+                   "but there is none");
 }
 
 static AttnError *readRows(const AttnTensor &given, const char *name,
@@ -237,15 +240,15 @@ AttnError *attnKVCacheLengths(const AttnKVCache *cache, const int64_t *ids,
                               size_t numIds, int32_t *lengths,
                               int32_t *starts) {
   return guarded(cache && (ids || !numIds), [&]() -> AttnError * {
-    std::vector<int32_t> found(2 * numIds);
-    auto ok = cache->cache->lengths({ids, numIds}, found.data(),
-                                    found.data() + numIds);
+    std::vector<int32_t> foundLengths(numIds), foundStarts(numIds);
+    auto ok = cache->cache->lengths({ids, numIds}, foundLengths.data(),
+                                    foundStarts.data());
     if (!ok)
       return makeError(ok.error());
     if (lengths)
-      std::copy_n(found.begin(), numIds, lengths);
+      std::copy_n(foundLengths.begin(), numIds, lengths);
     if (starts)
-      std::copy_n(found.begin() + numIds, numIds, starts);
+      std::copy_n(foundStarts.begin(), numIds, starts);
     return nullptr;
   });
 }

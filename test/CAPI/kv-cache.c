@@ -131,6 +131,9 @@ int main(void) {
   ok(attnKVCacheTable(cache, &id, 1, 4, table));
   CHECK(table[1] >= 0 && table[2] == -1 && table[3] == -1);
 
+  fails(attnKVCacheLengths(cache, &id, SIZE_MAX, NULL, NULL),
+        "out of memory: expected room for the pages of sequences, but there is "
+        "none");
   fails(attnKVCacheTable(cache, &id, 1, 1, table),
         "expected a table of at least 2 pages for each sequence, but got 1");
   fails(attnKVCacheFree(cache, 5),
