@@ -69,7 +69,8 @@ std::string attn::detail::printReport(StringRef text, const LawReport &report) {
 static std::shared_ptr<const LawReport> parseReport(StringRef words) {
   auto report = std::make_shared<LawReport>();
   for (StringRef word : split(words, ' ')) {
-    auto [name, value] = word.split('=');
+    StringRef name, value;
+    std::tie(name, value) = word.split('=');
     int number = 0;
     if (value.empty()) {
       const auto *found = find_if(

@@ -552,7 +552,8 @@ void mlir::attn::buildOrder(KeyListContext &ctx, const KeyLists &into,
     ctx.b.setInsertionPointToStart(chunks.getBody());
     Value first = ctx.toI32(chunks.getInductionVar());
     // Read beside the others', which it would be waited for ahead of.
-    auto [ownMasks, ownWholes] = loadCounts(ctx, into, own);
+    Value ownMasks, ownWholes;
+    std::tie(ownMasks, ownWholes) = loadCounts(ctx, into, own);
     auto type = ctx.tileType(keyCols(ctx), 1, ctx.b.getI1Type());
     auto longer = ctx.map({}, type, [&](Value row, Value, ValueRange) {
       using Predicate = arith::CmpIPredicate;
