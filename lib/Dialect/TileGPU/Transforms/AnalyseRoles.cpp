@@ -9,6 +9,7 @@
 #include "InPlace.h"
 #include "attn/Analysis/FewRows.h"
 #include "attn/Analysis/Schedule.h"
+#include "attn/Analysis/StepRules.h"
 #include "mlir/Dialect/MemRef/IR/MemRef.h"
 
 #include <numeric>
@@ -652,11 +653,11 @@ bool RolesAnalysis::loadAllTiles(ArrayRef<tile::RowsOp> steps) {
 /// scaled under early products"), and two warpgroups multiply. Blocks that
 /// share copies have one warp, and parts of the channels are not measured.
 bool RolesAnalysis::loadsValuesApart() {
-  constexpr int64_t manyCopies = 8, wide = 128;
+  const ::attn::StepRules &rules = ::attn::stepRules();
   mlir::attn::ScheduleAttr schedule = kernel.getScheduleAttr();
   bool isWhole = !schedule || schedule.getBlockV() == 0;
-  auto isWide = [](const RolesRing &ring) {
-    return ring.tile.getCols() > wide;
+  auto isWide = [&](const RolesRing &ring) {
+    return ring.tile.getCols() > rules.apartColumns;
   };
   // Beside tiles of pairs it pays where blocks share copies (measured:
   // docs/performance/gpu-masks.md, "Biases beside the keys").
@@ -671,7 +672,7 @@ bool RolesAnalysis::loadsValuesApart() {
          llvm::any_of(plan.steps, [&](RolesRing &ring) {
            SmemType box = ring.getBox();
            int64_t panels = box.getRowBytes() / box.getSwizzle();
-           bool isMany = ring.numBoxes() * panels >= manyCopies;
+           bool isMany = ring.numBoxes() * panels >= rules.apartCopies;
            bool isLate =
                isWhole && plan.blockQ > 64 && !plan.keyWarps &&
                int64_t(plan.steps.size()) == 2 + numPairs &&

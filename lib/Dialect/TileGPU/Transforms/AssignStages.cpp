@@ -26,6 +26,7 @@
 
 #include "OrderStep.h"
 #include "PipelineSteps.h"
+#include "attn/Analysis/StepRules.h"
 #include "attn/Dialect/TileGPU/Transforms/Passes.h"
 #include "mlir/IR/PatternMatch.h"
 
@@ -94,12 +95,11 @@ static bool areComputed(ReduceOp reduce) {
   auto map = reduce.getInputs().front().getDefiningOp<MapOp>();
   if (!map)
     return false;
-  constexpr int64_t several = 3;
   return llvm::count_if(map.getBody().front(), [](Operation &op) {
            return op.getNumResults() == 1 &&
                   op.getResult(0).getType().isF32() &&
                   !isa<arith::SelectOp, arith::ConstantOp>(op);
-         }) >= several;
+         }) >= ::attn::stepRules().computedOps;
 }
 
 /// Whether several sums are made of what makes `weights`.
@@ -120,10 +120,9 @@ static bool areSummedTwice(Value weights) {
 /// operations, or weights are summed twice (an entropy), some of which ptxas
 /// would sink below the wait, keys are released behind (a part of) the weights.
 static Value behindSlots(Step &step) {
-  constexpr int64_t fewColumns = 64;
   bool isShort = llvm::all_of(step.late, [](LateProduct &product) {
     return cast<FragType>(product.wait.getResult(0).getType()).getCols() <=
-           fewColumns;
+           ::attn::stepRules().shortColumns;
   });
   auto pack = dyn_cast<FragConvertOp>(step.late.back().pack);
   Value weights = pack ? pack.getValue() : Value();
@@ -226,14 +225,13 @@ bool Assigner::releasePairs() {
 /// once"): it pays for sums of more than 128 columns, whose tiles are large and
 /// their slots few, where every work tile has as many keys as the next.
 bool Assigner::releasesAtOnce() {
-  constexpr int64_t many = 128;
   mlir::attn::ScheduleAttr schedule =
       step.block->getParentOp()->getParentOfType<KernelOp>().getScheduleAttr();
   return schedule &&
          schedule.getOrder() != mlir::attn::WorkOrder::longest_first &&
          !keys.empty() && llvm::all_of(step.late, [](LateProduct &product) {
            return cast<FragType>(product.wait.getResult(0).getType())
-                      .getCols() > many;
+                      .getCols() > ::attn::stepRules().heldColumns;
          });
 }
 
@@ -247,7 +245,7 @@ bool Assigner::releasesAtOnce() {
 /// other. `read` has read the scores: a statistic of rows, without which
 /// nothing is there ahead of the weights.
 MapOp Assigner::weightsAround(Value read) {
-  constexpr int64_t columns = 128;
+  const int64_t columns = ::attn::stepRules().aroundColumns;
   if (step.kind != Kind::Loop || step.forms || step.late.size() != 1 ||
       step.earlyWaits.size() != 1 || keys.size() != 1 ||
       step.early.front().getRamp())

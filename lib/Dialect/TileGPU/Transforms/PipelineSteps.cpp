@@ -7,6 +7,7 @@
 
 #include "PipelineSteps.h"
 #include "attn/Analysis/OnChip.h"
+#include "attn/Analysis/StepRules.h"
 #include "mlir/IR/Matchers.h"
 #include "mlir/Transforms/RegionUtils.h"
 
@@ -321,19 +322,19 @@ static bool scaleAlike(MapOp a, MapOp b) {
 static bool isScaledAhead(Chain &chain, unsigned number) {
   Step &step = chain.ofLoops().front();
   LateProduct &product = step.late[number];
-  constexpr int64_t many = 128, few = 128 * 128;
+  const ::attn::StepRules &rules = ::attn::stepRules();
   int64_t cols = cast<FragType>(product.wait.getResult(0).getType()).getCols();
   mlir::attn::ScheduleAttr schedule =
       step.block->getParentOp()->getParentOfType<KernelOp>().getScheduleAttr();
   // Sums of a part of the channels are not measured.
   bool isPart = schedule && schedule.getBlockV();
-  if (cols < many || isPart)
+  if (cols < rules.aheadColumns || isPart)
     return false;
   for (auto map : step.block->getOps<MapOp>())
     if (!map.getBody().getOps<memref::LoadOp>().empty())
       return false;
   auto keys = cast<SmemType>(step.early.front().getB().getType());
-  return keys.getRows() * keys.getCols() > few;
+  return keys.getRows() * keys.getCols() > rules.aheadElements;
 }
 
 /// Whether a sum is scaled in stage 1, ahead of its own product ("rescale
@@ -344,12 +345,12 @@ static bool isScaledAhead(Chain &chain, unsigned number) {
 /// (`isScaledAhead`). Else the other warpgroup keeps the tensor cores busy, and
 /// a product issued later only loses time.
 bool Finder::isDelayed(Chain &chain, unsigned number) {
-  constexpr int64_t few = 64;
   MapOp first = chain.steps.front().late[number].scale;
   if (!first || !hasOneFragment(first))
     return false;
   int64_t cols = cast<FragType>(first.getResult(0).getType()).getCols();
-  if (cols > few && !isScaledAhead(chain, number))
+  if (cols > ::attn::stepRules().delayedColumns &&
+      !isScaledAhead(chain, number))
     return false;
   for (auto [loop, step] : llvm::zip(chain.loops, chain.ofLoops())) {
     MapOp scale = step.late[number].scale;
