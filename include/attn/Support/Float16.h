@@ -103,9 +103,6 @@ inline uint16_t doubleToF16(double x) {
   return sign | static_cast<uint16_t>((exponent << 10) | mantissa);
 }
 
-inline uint16_t floatToF16(float x) { return doubleToF16(x); }
-inline uint16_t floatToBF16(float x) { return doubleToBF16(x); }
-
 } // namespace attn::support
 
 #endif // ATTN_SUPPORT_FLOAT16_H
