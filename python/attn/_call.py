@@ -185,6 +185,7 @@ class Call:
             views["alibi_slopes"] = slopes
         if sinks is not None:
             views["sinks"] = vector("sinks", sinks, c.F32, self.device)
+        self._check_heads()
         if kv_lengths is not None:
             views["kv_lengths"] = vector("kv_lengths", kv_lengths, c.I32, self.device)
         dropout = _dropout.words_of(dropout_p, dropout_rng)
@@ -357,6 +358,26 @@ class Call:
             _check_broadcast(name, seen, sizes)
             self.views[name] = found
         return bias_type, flags["bias"], flags["mask"]
+
+    def _check_heads(self):
+        """That there is a slope and a sink for each query head: kernels for gradients
+        take them as they take captures, of which there may be more."""
+        q = self.views["q"].shape
+        sizes = {"b": q[0], "hq": q[-3]}
+        if self.layout == "thd":
+            del sizes["b"]  # offsets tell, which the library asks
+        for name, most in (("alibi_slopes", ("b", "hq")), ("sinks", ("hq",))):
+            if name not in self.views:
+                continue
+            shape = self.views[name].shape
+            dims = most[-len(shape) :]
+            expected, got = "'%s' of shape [%s]" % (name, ", ".join(dims)), list(shape)
+            if len(shape) != len(dims):
+                _fail(expected, "shape %s" % got)
+            for dim, size in zip(dims, shape):
+                if size != sizes.get(dim, size):
+                    expected += " with %s = %d as in 'q'" % (dim, sizes[dim])
+                    _fail(expected, "shape %s" % got)
 
     def compile(self, target=None, **options):
         if target is None:

@@ -327,6 +327,9 @@ def errors():
     refuses("without a cache", NotImplementedError, vjp, q, k, v, block_table=[[0]])
     refuses("without a cache", NotImplementedError, vjp, q, k, v, k_new=k, v_new=v)
     refuses("no out", ValueError, vjp, q, k, v, out=o)
+    for name in ("sinks", "alibi_slopes"):  # of more heads than there are
+        refuses("'%s' of shape [hq] with hq = 2 as in 'q', but got shape [3]" % name,
+                ValueError, vjp, q, k, v, inputs=["q"], **{name: np.ones(3, "f4")})
     refuses("deterministic to be", TypeError, vjp, q, k, v, deterministic=None)
     refuses("deterministic to be", TypeError, attn.attention, q, k, v, deterministic=2)
     any_order = vjp(q, k, v, deterministic=False)[1](o)
