@@ -110,10 +110,10 @@ def _monoid(count: int) -> str:
 
 
 def _stack(parts: list) -> Any:
-    if hasattr(parts[0], "numpy") or type(parts[0]).__module__ == "torch":
-        import torch
-
-        return torch.stack(parts, -1)
+    if arrays.is_torch(parts[0]):
+        return arrays.torch_module().stack(parts, -1)
+    if hasattr(parts[0], "__array_namespace__"):  # JAX's, traced or not
+        return parts[0].__array_namespace__().stack(parts, axis=-1)
     import numpy
 
     return numpy.stack(parts, -1)
@@ -151,5 +151,5 @@ def top_keys(q: Any, k: Any, count: int, **options: Any) -> Tuple[Any, Any]:
     more["s0"] = first
     scores = _stack([more["s%d" % i] for i in range(count)])
     keys = _stack([more["p%d" % i] for i in range(count)])
-    keys = keys.int() if hasattr(keys, "int") else keys.astype("int32")
+    keys = keys.int() if arrays.is_torch(keys) else keys.astype("int32")
     return scores, keys

@@ -131,6 +131,11 @@ found = jax.grad(lambda q: attn.attention(q,
                                           *half[1:]).astype(jnp.float32).sum())(half[0])
 assert found.dtype == jnp.bfloat16
 none = jnp.zeros((2, 4, 0, 64))
+# Selections, whose arrays are the caller's kind.
+places = attn.top_keys(q, k, 2)
+assert all(isinstance(x, jax.Array) for x in places)
+for a, b in zip(jax.jit(lambda q: attn.top_keys(q, k, 2))(q), places):
+    assert (a == b).all() and a.dtype == b.dtype
 assert jax.jit(lambda q: attn.attention(q, k, v))(none).shape == (2, 4, 0, 32)
 each = jax.vmap(lambda q: attn.attention(q[None], k[:1], v[:1])[0])(q)
 close(each, attn.attention(q, k[jnp.array([0, 0])], v[jnp.array([0, 0])]))
