@@ -84,6 +84,11 @@ class _Call:
         for name, value in zip(self.names, self.shapes):
             given[name] = numpy.empty(value.shape, value.dtype)
         call = _call.Call(**given)
+        if given["k"].shape[-1] != given["q"].shape[-1]:
+            _fail(
+                "k of the head dimension of q, %d" % given["q"].shape[-1],
+                arrays.describe(given["k"]),
+            )
         if call.is_paged or call.layout == "thd":
             return
         q, k, v = (call.views.get(name) for name in ("q", "k", "v"))

@@ -158,6 +158,10 @@ fails(TypeError, "scale to be known",
       jax.jit(lambda q, s: attn.attention(q, k, v, scale=s)), q, 2.0)
 fails(ValueError, "bias to broadcast",
       jax.jit(lambda q: attn.attention(q, k, v, bias=bias[:, :3])), q)
+fails(ValueError, "k of the head dimension of q, 64, but got float32 of shape [2, ",
+      jax.jit(lambda q: attn.attention(q, k[..., :9], v)), q)
+fails(ValueError, "'sinks' of shape [hq] with hq = 4",
+      jax.jit(lambda x: attn.attention(q, k, v, sinks=x)), q[0, :3, 0, 0])
 fails(ValueError, "v of the rows of k",
       jax.jit(lambda q: attn.attention(q, k[:, :, :9], v)), q)
 fails(ValueError, "heads that divides",
