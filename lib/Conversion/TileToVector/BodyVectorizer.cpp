@@ -312,15 +312,26 @@ LogicalResult BodyVectorizer::emitLoad(memref::LoadOp op) {
                                last.base, last.lower));
   Value lastVector = asVector(lastIndex);
   auto type = VectorType::get({width}, op.getMemRefType().getElementType());
-  auto branch = scf::IfOp::create(builder, loc, TypeRange(type), inside,
+  // LLVM holds bf16 in f32 across blocks, and calls a function of libgcc's, of
+  // version 13 and later, to narrow each element again.
+  VectorType held = type;
+  if (type.getElementType().isBF16())
+    held = type.clone(builder.getI16Type());
+  auto cast = [&](Value value, VectorType to) -> Value {
+    return value.getType() == to
+               ? value
+               : vector::BitCastOp::create(builder, loc, to, value);
+  };
+  auto branch = scf::IfOp::create(builder, loc, TypeRange(held), inside,
                                   /*withElseRegion=*/true);
   {
     OpBuilder::InsertionGuard guard(builder);
     builder.setInsertionPointToStart(branch.thenBlock());
-    scf::YieldOp::create(builder, loc, contiguous());
+    scf::YieldOp::create(builder, loc, cast(contiguous(), held));
     builder.setInsertionPointToStart(branch.elseBlock());
-    scf::YieldOp::create(builder, loc, gather(op, leading, lastVector));
+    Value gathered = gather(op, leading, lastVector);
+    scf::YieldOp::create(builder, loc, cast(gathered, held));
   }
-  lanes[op.getResult()].vector = branch.getResult(0);
+  lanes[op.getResult()].vector = cast(branch.getResult(0), type);
   return success();
 }

@@ -72,3 +72,12 @@ func.func @all(%q: tensor<?x?x?x8xf32>, %k: tensor<?x?x?x8xf32>, %v: tensor<?x?x
     } -> tensor<?x?x?x8xf32>
   return %o : tensor<?x?x?x8xf32>
 }
+
+// A bias of bf16, whose elements at the end of a row are read one by one: libgcc has
+// a function that narrows to bf16 from version 13 on alone.
+func.func @bias(%q: tensor<?x?x?x8xf32>, %k: tensor<?x?x?x8xf32>, %v: tensor<?x?x?x8xf32>, %x: tensor<?x?x?x?xbf16>) -> tensor<?x?x?x8xf32> {
+  %o = attn.attention queries(%q : tensor<?x?x?x8xf32>) keys(%k : tensor<?x?x?x8xf32>)
+    values(%v : tensor<?x?x?x8xf32>) bias(%x : tensor<?x?x?x?xbf16>)
+    -> tensor<?x?x?x8xf32>
+  return %o : tensor<?x?x?x8xf32>
+}
