@@ -268,7 +268,7 @@ def ConvertTileGPUToNVVM : Pass<"convert-tile-gpu-to-nvvm", "::mlir::ModuleOp"> 
     chains in each thread, then the threads of a row.
 
     Fails when: an operation has no form on the GPU, or is not in a role whose
-    members are what holds its registers.
+    members are what holds its registers; a kernel has a name that PTX has not.
   }];
   let dependentDialects = [
     "::mlir::LLVM::LLVMDialect", "::mlir::NVVM::NVVMDialect",

@@ -13,6 +13,7 @@
 #include "KernelLowering.h"
 #include "attn/Dialect/TileGPU/IR/MergedStates.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -118,6 +119,13 @@ LogicalResult KernelLowering::run() {
     persistent |= scheduler.getKind() != ScheduleKind::Grid;
   if (threads == 0)
     return kernel.emitOpError("expected 1 role or more, but got none");
+  // LLVM's assembly printer ends the process at others.
+  StringRef name = kernel.getName();
+  if (llvm::isDigit(name.front()) ||
+      !llvm::all_of(name, [](char c) { return llvm::isAlnum(c) || c == '_'; }))
+    return kernel.emitOpError("expected a name that PTX can have, of letters, "
+                              "digits and underscores, but got '")
+           << name << "'";
   FailureOr<int64_t> blocks = clusterOf(kernel, target);
   if (failed(blocks) || failed(layout.read(kernel)))
     return failure();

@@ -501,3 +501,16 @@ tile_gpu.kernel private @wide_function(%d: f64) {
   tile_gpu.return
 }
 }
+
+// -----
+
+module attributes {attn.target = "sm_90a"} {
+// expected-error@+1 {{expected a name that PTX can have, of letters, digits and underscores, but got 'a.b'}}
+tile_gpu.kernel private @a.b() {
+  tile_gpu.role "r" warps(4) {
+  ^bb0(%w: i32):
+    tile_gpu.yield
+  }
+  tile_gpu.return
+}
+}

@@ -23,6 +23,7 @@
 #include "mlir/Dialect/SCF/IR/SCF.h"
 #include "mlir/Dialect/Tensor/IR/Tensor.h"
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringExtras.h"
 
 #define DEBUG_TYPE "attn-tile"
 
@@ -247,9 +248,15 @@ PlanBuilder::Kernel PlanBuilder::startKernel(Operation *op, ValueRange all,
 
   OpBuilder::InsertionGuard guard(b);
   b.setInsertionPointAfter(lastFunc);
-  std::string name;
+  // PTX has fewer names than MLIR.
+  std::string stem = plan.getName().str(), name;
+  for (char &c : stem)
+    if (!llvm::isAlnum(c))
+      c = '_';
+  if (llvm::isDigit(stem[0]))
+    stem.insert(0, "_");
   do // The module may have functions of such names.
-    name = (plan.getName() + "_kernel" + llvm::Twine(numKernels++)).str();
+    name = stem + "_kernel" + std::to_string(numKernels++);
   while (SymbolTable::lookupSymbolIn(plan->getParentOp(), name));
   kernel.func = tile::KernelOp::create(b, op->getLoc(), name,
                                        b.getFunctionType(types, {}), schedule);
