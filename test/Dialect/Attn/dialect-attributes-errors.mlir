@@ -134,6 +134,16 @@ func.func private @f(tensor<?xf32> {attn.arg = {dims = [1]}})
 
 // -----
 
+// expected-error @+1 {{expected name of attn.arg to be a name in one line, but got "q\0Aint x;"}}
+func.func private @f(tensor<?xf32> {attn.arg = {name = "q\0Aint x;"}})
+
+// -----
+
+// expected-error @+1 {{expected dims of attn.arg to be a list of names in one line each, but got ["b\0A"]}}
+func.func private @f(tensor<?xf32> {attn.arg = {dims = ["b\0A"]}})
+
+// -----
+
 // expected-error @+1 {{expected dims of attn.arg to be 1 names for 'tensor<?xf32>', but got 2}}
 func.func private @f(tensor<?xf32> {attn.arg = {dims = ["b", "s"]}})
 

@@ -143,16 +143,31 @@ static bool isNumber(Attribute attr) {
          number.getInt() >= 0;
 }
 
+/// Errors and headers of C have names in their lines.
+static bool isOneLine(StringAttr name) {
+  return llvm::none_of(name.getValue(), [](char c) {
+    return (unsigned char)c < ' ' || c == '\x7f';
+  });
+}
+
 /// What `attn.arg` may say, and how each is written.
 static StringRef whyNotOfArg(NamedAttribute entry) {
   StringRef key = entry.getName();
   Attribute value = entry.getValue();
   if (llvm::is_contained({"name", "elements_up_to", "offsets_up_to", "pages_of",
                           "lengths_from", "more_rows"},
-                         key))
-    return isa<StringAttr>(value) ? "" : "a string";
-  if (llvm::is_contained({"dims", "at_least"}, key))
-    return areStrings(value) ? "" : "a list of names";
+                         key)) {
+    auto text = dyn_cast<StringAttr>(value);
+    return !text ? "a string" : isOneLine(text) ? "" : "a name in one line";
+  }
+  if (llvm::is_contained({"dims", "at_least"}, key)) {
+    if (!areStrings(value))
+      return "a list of names";
+    return llvm::all_of(cast<ArrayAttr>(value).getAsRange<StringAttr>(),
+                        isOneLine)
+               ? ""
+               : "a list of names in one line each";
+  }
   if (llvm::is_contained({"output", "written", "apart"}, key))
     return isa<UnitAttr>(value) ? "" : "a unit attribute";
   if (key == "columns_of")
