@@ -12,6 +12,8 @@
 //   pairs   the same on pairs of bf16 with vdpbf16ps
 //   AMX     tile products of bf16 (Amx.cpp)
 //
+// and one of few rows with rows of memory (RowProducts.cpp).
+//
 // The accumulator block stays in registers over the whole K of the tile, so a
 // running output is read, rescaled and written once per key tile.
 //
@@ -105,6 +107,8 @@ static bool isCarried(Value value) {
 Layout mlir::tile::rhsLayout(VectorContext &ctx, DotOp op) {
   if (usesParts(ctx, op))
     return Layout::PairParts;
+  if (readsRows(ctx, op))
+    return Layout::InMemory;
   // One row reads all of it once: what is computed is not worth packing. Nor is
   // what a loop changes in each turn.
   auto load = op.getRhs().getDefiningOp<LoadOp>();
@@ -197,9 +201,28 @@ static Value packRows(VectorContext &ctx, Value value, Layout layout,
   return into;
 }
 
+/// A product that reads its right operand where it is loaded from.
+static void dotInMemory(VectorContext &ctx, DotOp op) {
+  Location loc = op.getLoc();
+  Value lhs = ctx.buffer(op.getLhs()), acc = op.getAcc();
+  Value out = ctx.resultBuffer(op.getResult(),
+                               acc ? ValueRange(acc) : ValueRange(), op);
+  if (op.getTransposeRhs())
+    return dotRows(ctx, op, lhs, out);
+  if (Value scale = op.getScale())
+    scaleRows(ctx, ctx.buffer(acc), ctx.buffer(scale), out, op.getType(), loc);
+  else
+    ctx.copy(ctx.buffer(acc), out, op.getType(), loc);
+  addRows(ctx, op, lhs, out);
+}
+
 LogicalResult mlir::tile::lowerDot(VectorContext &ctx, DotOp op) {
   Location loc = op.getLoc();
   Layout layout = rhsLayout(ctx, op);
+  if (layout == Layout::InMemory) {
+    dotInMemory(ctx, op);
+    return success();
+  }
   FailureOr<Value> rhs = packed(ctx, op, layout);
   if (failed(rhs))
     return failure();

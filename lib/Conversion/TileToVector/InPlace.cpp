@@ -27,10 +27,19 @@ static bool writes(Operation *op) {
         bool isWrite = !isa<TileDialect, arith::ArithDialect, scf::SCFDialect>(
                            inner->getDialect()) ||
                        isa<StoreOp, AccumulateOp, StoreBitsOp>(inner);
-        return isWrite && !isMemoryEffectFree(inner) ? WalkResult::interrupt()
-                                                     : WalkResult::advance();
+        return isWrite && !isMemoryEffectFree(inner) &&
+                       !hasSingleEffect<MemoryEffects::Read>(inner)
+                   ? WalkResult::interrupt()
+                   : WalkResult::advance();
       })
       .wasInterrupted();
+}
+
+bool mlir::tile::writesInFront(Operation *op, Operation *first) {
+  for (Operation *at = first; at != op; at = at->getNextNode())
+    if (writes(at))
+      return true;
+  return false;
 }
 
 bool mlir::tile::readsInPlace(VectorContext &ctx, LoadOp op) {
@@ -65,11 +74,7 @@ static bool canReadInPlace(VectorContext &ctx, LoadOp op) {
     if (last->isBeforeInBlock(dot))
       last = dot;
   }
-  for (Operation *at = op->getNextNode(); last != op && at != last;
-       at = at->getNextNode())
-    if (writes(at))
-      return false;
-  return last != op;
+  return last != op && !writesInFront(last, op->getNextNode());
 }
 
 void mlir::tile::openInPlace(VectorContext &ctx, LoadOp op) {

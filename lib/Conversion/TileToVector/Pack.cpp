@@ -17,17 +17,6 @@
 using namespace mlir;
 using namespace mlir::tile;
 
-namespace {
-
-/// Row `r` of a load's tile: whether it is to be read (null: always), and the
-/// indices of its first element in the memory.
-struct RowAccess {
-  Value valid;
-  SmallVector<Value> indices;
-};
-
-} // namespace
-
 static Value loadRowUnmasked(VectorContext &ctx, LoadOp op, ValueRange indices,
                              int64_t count, int64_t width, Value valid,
                              Type elementType);
@@ -35,7 +24,7 @@ static Value widenBF16(VectorContext &ctx, Value vector);
 static void loadTransposed(VectorContext &ctx, LoadOp op, Value out,
                            Type elementType);
 
-static Value rowIsValid(VectorContext &ctx, LoadOp op, Value r) {
+Value mlir::tile::rowIsValid(VectorContext &ctx, LoadOp op, Value r) {
   Location loc = op.getLoc();
   Value valid;
   if (op.getLower()) {
@@ -62,10 +51,8 @@ static Value rowIsValid(VectorContext &ctx, LoadOp op, Value r) {
   return valid;
 }
 
-/// The indices of a position of a source whose rows do not lie one after the
-/// other.
-static SmallVector<Value> findRow(VectorContext &ctx, SourceOp source,
-                                  LoadOp op, Value position, Value valid) {
+SmallVector<Value> mlir::tile::findRow(VectorContext &ctx, SourceOp source,
+                                       LoadOp op, Value position, Value valid) {
   Location loc = op.getLoc();
   Value batch = op.getIndices()[0], head = op.getIndices()[1];
   Value memory = source.getMemory(),
@@ -116,7 +103,7 @@ static SmallVector<Value> findRow(VectorContext &ctx, SourceOp source,
   return indices;
 }
 
-static RowAccess accessRow(VectorContext &ctx, LoadOp op, Value r) {
+RowAccess mlir::tile::accessRow(VectorContext &ctx, LoadOp op, Value r) {
   RowAccess row{rowIsValid(ctx, op, r), SmallVector<Value>(op.getIndices())};
   Value &position = row.indices[row.indices.size() - (op.getVector() ? 1 : 2)];
   position = ctx.builder.createOrFold<arith::AddIOp>(op.getLoc(), position, r);
@@ -155,11 +142,9 @@ static void columnBlocks(VectorContext &ctx, LoadOp op, int64_t width,
     body(ctx.index(col), 0);
 }
 
-/// Loads `count` of `width` elements of a row from column `col` on, zero in
-/// the others and where it is not to be read; converted to `elementType`.
-static Value loadRow(VectorContext &ctx, LoadOp op, const RowAccess &row,
-                     Value col, int64_t count, int64_t width,
-                     Type elementType) {
+Value mlir::tile::loadRow(VectorContext &ctx, LoadOp op, const RowAccess &row,
+                          Value col, int64_t count, int64_t width,
+                          Type elementType) {
   Location loc = op.getLoc();
   auto memrefType = cast<MemRefType>(memoryOf(op).getType());
   if (count == 0)
@@ -299,6 +284,7 @@ static Layout transposed(Layout layout) {
   switch (layout) {
   case Layout::RowMajor:
   case Layout::PairParts:
+  case Layout::InMemory:
     break;
   case Layout::Panels:
     return Layout::PanelsTransposed;
@@ -438,6 +424,7 @@ static LogicalResult packLoad(VectorContext &ctx, LoadOp op, Layout layout,
   switch (op.getTransposed() ? transposed(layout) : layout) {
   case Layout::RowMajor:
   case Layout::PairParts:
+  case Layout::InMemory:
     return failure();
   case Layout::Panels:
     packPanels(ctx, op, into);
@@ -471,7 +458,8 @@ LogicalResult mlir::tile::lowerLoad(VectorContext &ctx, LoadOp op) {
   bool needsRows = llvm::is_contained(layouts, Layout::RowMajor) ||
                    llvm::is_contained(layouts, Layout::PairParts);
   for (Layout layout : layouts) {
-    if (layout == Layout::RowMajor || layout == Layout::PairParts)
+    if (layout == Layout::RowMajor || layout == Layout::PairParts ||
+        layout == Layout::InMemory)
       continue;
     Type stored = layout == Layout::Pairs || layout == Layout::PairsTransposed
                       ? Type(ctx.builder.getBF16Type())

@@ -49,6 +49,7 @@ enum class Layout {
   Pairs,            // rhs KxN as [N / 16][K / 2][16][2]
   PairsTransposed,  // rhs NxK as [N / 16][K / 2][16][2]
   PairParts,        // rhs KxN of f32 in rows, which its product packs
+  InMemory,         // rhs in rows, where it is loaded from
 };
 
 /// Transposes `rows`, as many vectors as lanes, in place.
@@ -196,6 +197,22 @@ inline Value memoryOf(LoadOp op) {
   auto source = op.getSource().getDefiningOp<SourceOp>();
   return source ? source.getMemory() : op.getSource();
 }
+/// Row `r` of a load's tile: whether it is to be read (null: always), and the
+/// indices of its first element in the memory.
+struct RowAccess {
+  Value valid;
+  SmallVector<Value> indices;
+};
+RowAccess accessRow(VectorContext &ctx, LoadOp op, Value r);
+/// Whether it is to be read, alone; and the indices of a position of a source
+/// whose rows do not lie one after the other.
+Value rowIsValid(VectorContext &ctx, LoadOp op, Value r);
+SmallVector<Value> findRow(VectorContext &ctx, SourceOp source, LoadOp op,
+                           Value position, Value valid);
+/// Loads `count` of `width` elements of a row from column `col` on, zero in
+/// the others and where it is not to be read; converted to `elementType`.
+Value loadRow(VectorContext &ctx, LoadOp op, const RowAccess &row, Value col,
+              int64_t count, int64_t width, Type elementType);
 /// Of column `n` of `total`: the panel, the column in it, and how many of the
 /// panel's columns there are.
 std::tuple<Value, Value, Value> panelPosition(VectorContext &ctx, Value n,
@@ -213,6 +230,15 @@ StoreOp findUpdate(VectorContext &ctx, Value result, LoadOp load);
 /// Whether the tile is read where it is in memory.
 bool readsInPlace(VectorContext &ctx, LoadOp op);
 void openInPlace(VectorContext &ctx, LoadOp op);
+/// Whether memory is written from `first` on in front of `op`, in its block.
+bool writesInFront(Operation *op, Operation *first);
+
+//===--- Products of few rows with rows of memory (RowProducts.cpp) ---===//
+/// Whether the right operand is read where it is loaded from.
+bool readsRows(VectorContext &ctx, DotOp op);
+/// With transposed rows; and what rows as they are add to `out`.
+void dotRows(VectorContext &ctx, DotOp op, Value lhs, Value out);
+void addRows(VectorContext &ctx, DotOp op, Value lhs, Value out);
 
 //===--- Micro kernels (Dot.cpp) ---===//
 /// Layout that the right operand of `op` is read in.

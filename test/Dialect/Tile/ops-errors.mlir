@@ -430,7 +430,7 @@ func.func private @plan_results() -> i32 attributes {tile.plan}
 // -----
 
 func.func @approximate(%x: i32) -> i32 {
-  // expected-error@+1 {{expected tile.approximate to be a unit attribute of arith.sitofp}}
+  // expected-error@+1 {{expected tile.approximate to be a unit attribute of arith.sitofp or tile.dot}}
   %y = arith.addi %x, %x {tile.approximate} : i32
   return %y : i32
 }

@@ -633,6 +633,15 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
   return state;
 }
 
+/// Whether scores of few rows, which keys are read for once, may have their
+/// terms added up in another order than those of many rows.
+static bool sumsInAnyOrder(ReductionContext &ctx) {
+  constexpr int64_t fewRows = 8;
+  return ctx.target.isCpu() && ctx.schedule.getRows() <= fewRows &&
+         ctx.schedule.getRows() == ctx.schedule.getBlockQ() &&
+         !ctx.reduction.isBatchInvariant();
+}
+
 SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
                                         RowBlock &block) {
   prepare(ctx, block);
@@ -652,6 +661,8 @@ SmallVector<Value> mlir::attn::stepRows(ReductionContext &ctx,
       int64_t depth = cast<ShapedType>(tensor.getType()).getShape().back();
       if (isGpu(ctx) && ctx.target.hasRoles() && depth < dot.getDepth())
         dot.setLiveDepth(depth);
+      if (sumsInAnyOrder(ctx))
+        dot->setAttr(tile::TileDialect::approximateName, ctx.b.getUnitAttr());
       dots.push_back(dot);
     }
   if (isa<ScoresOp>(ctx.op))

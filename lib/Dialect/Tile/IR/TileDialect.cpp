@@ -46,9 +46,9 @@ LogicalResult TileDialect::verifyOperationAttribute(Operation *op,
     return success();
   }
   if (attr.getName() == approximateName) {
-    if (!isa<arith::SIToFPOp>(op) || !isa<UnitAttr>(attr.getValue()))
+    if (!isa<arith::SIToFPOp, DotOp>(op) || !isa<UnitAttr>(attr.getValue()))
       return op->emitOpError("expected tile.approximate to be a unit attribute "
-                             "of arith.sitofp");
+                             "of arith.sitofp or tile.dot");
     return success();
   }
   if (attr.getName() == planName) {

@@ -28,7 +28,7 @@ def Tile_Dialect : Dialect {
     `tile.least_power = N : i32` on a `math.exp` or `math.exp2` says that
     results below 2^N may be 0. N is from -150, where nothing is lost, to -100.
     `tile.approximate` on an `arith.sitofp` says that the result may be off by
-    its last bit.
+    its last bit, on a `tile.dot` that its terms may be added up in any order.
   }];
   let extraClassDeclaration = [{
     static constexpr ::llvm::StringLiteral leastPowerName = "tile.least_power";
