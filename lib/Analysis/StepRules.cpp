@@ -14,6 +14,7 @@ const StepRules &attn::stepRules() {
   static constexpr StepRules measured = {
       rules::delayedColumns, rules::aheadColumns, rules::aheadElements,
       rules::shortColumns,   rules::computedOps,  rules::heldColumns,
-      rules::aroundColumns,  rules::apartCopies,  rules::apartColumns};
+      rules::aroundColumns,  rules::apartCopies,  rules::apartColumns,
+      rules::memoryRows};
   return measured;
 }

@@ -12,7 +12,8 @@
 
 namespace attn {
 
-/// How warpgroups order a step over a tile of keys, as measured
+/// How a step over a tile of keys is done, by warpgroups but for the rows whose
+/// keys a CPU reads where they are in memory, as measured
 /// (ScheduleRules.def says what each number decides, and what it gains).
 struct StepRules {
   int64_t delayedColumns;
@@ -20,6 +21,7 @@ struct StepRules {
   int64_t shortColumns, computedOps;
   int64_t heldColumns, aroundColumns;
   int64_t apartCopies, apartColumns;
+  int64_t memoryRows;
 };
 
 const StepRules &stepRules();

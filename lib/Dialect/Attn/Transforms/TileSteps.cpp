@@ -27,6 +27,7 @@
 #include "TileWarps.h"
 #include "TileWeights.h"
 #include "attn/Analysis/Laws.h"
+#include "attn/Analysis/StepRules.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/IR/Matchers.h"
 #include <cmath>
@@ -636,8 +637,8 @@ static SmallVector<Value> stepCocycle(ReductionContext &ctx, RowBlock &block,
 /// Whether scores of few rows, which keys are read for once, may have their
 /// terms added up in another order than those of many rows.
 static bool sumsInAnyOrder(ReductionContext &ctx) {
-  constexpr int64_t fewRows = 8;
-  return ctx.target.isCpu() && ctx.schedule.getRows() <= fewRows &&
+  return ctx.target.isCpu() &&
+         ctx.schedule.getRows() <= ::attn::stepRules().memoryRows &&
          ctx.schedule.getRows() == ctx.schedule.getBlockQ() &&
          !ctx.reduction.isBatchInvariant();
 }
